@@ -11,6 +11,8 @@ use gpustub_engine::toolchain::{Index, Toolchain};
 use gpustub_engine::write_sources;
 use gpustub_workspace::error::{Error, Result};
 
+use crate::scratch::scratch;
+
 /// Converts an error of the engine, whose text has the label `error[CODE]: ` and its help already:
 /// commands print both in their own way.
 pub fn engine_error(error: gpustub_engine::Error) -> Error {
@@ -194,12 +196,4 @@ pub fn run_with_stubs(
         .envs(environment.iter().copied())
         .output()
         .map_err(|e| Error::io("run", &program, &e))
-}
-
-/// Creates a temporary directory, which is removed when dropped.
-pub fn scratch() -> Result<tempfile::TempDir> {
-    tempfile::Builder::new()
-        .prefix("gpustub-")
-        .tempdir()
-        .map_err(|e| Error::new(format!("could not create a temporary directory: {e}")))
 }

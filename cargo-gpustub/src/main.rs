@@ -6,7 +6,10 @@ mod cmd;
 mod compile;
 mod dependencies;
 mod exports;
+#[cfg(unix)]
+mod interrupt;
 mod schema;
+mod scratch;
 mod shipped;
 mod state;
 mod toolkit;
@@ -46,6 +49,8 @@ fn main() -> ExitCode {
             });
         }
     };
+    #[cfg(unix)]
+    interrupt::handle_signals();
     let mut shell = Shell::new(color, cli.global.verbosity(), cli.global.message_format);
     shell.enable_status_lines(StatusLines::new(
         cli.global.status_after(),

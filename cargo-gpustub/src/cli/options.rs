@@ -228,6 +228,12 @@ pub struct Repair {
     /// Print the plan without writing anything
     #[arg(long)]
     pub dry_run: bool,
+    /// Replace and remove copies of CUDA or ROCm libraries that a tool grafted into the package
+    ///
+    /// auditwheel names them `libcudart-5a077122.so.12.0.107`. Without them users need the libraries of their system or
+    /// of the vendor's wheels.
+    #[arg(long)]
+    pub remove_copies: bool,
     /// Remove the signature of a signed wheel, which the repair makes invalid
     #[arg(long)]
     pub unsign: bool,

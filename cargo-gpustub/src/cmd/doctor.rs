@@ -25,6 +25,7 @@ use serde_json::{Value, json};
 
 use crate::cli;
 use crate::compile;
+use crate::scratch::scratch;
 use crate::shipped;
 
 /// Libraries to examine: those of a package's manifest, or all that gpustub knows.
@@ -126,7 +127,7 @@ fn subjects(options: &cli::Doctor, shell: &mut Shell) -> Result<Vec<Subject>> {
 }
 
 fn describe_machine(host: &Target) -> Result<Value> {
-    let scratch = compile::scratch()?;
+    let scratch = scratch()?;
     let compiler = compile::compiler(host, scratch.path()).map(|(_, name)| name);
     let linkers: Vec<String> = ["ld", "ld.lld", "ld.mold", "ld.gold"]
         .into_iter()

@@ -88,14 +88,20 @@ fn show_plan(repair: &PlannedRepair, options: &cli::Repair, shell: &mut Shell) {
         let path = package.display_path_of(&image.path);
         lines.push(("Editing", format!("{path}: {change}")));
     }
+    for (path, libraries) in &repair.plan.kept {
+        let path = package.display_path_of(path);
+        let libraries = libraries.join(", ");
+        lines.push((
+            "Keeping",
+            format!("{path}: with {libraries} of the package"),
+        ));
+    }
     for path in &repair.plan.removed {
         lines.push(("Removing", package.display_path_of(path)));
     }
     if repair.plan.images.is_empty() {
-        lines.push((
-            "Copying",
-            format!("{}: no GPU library to replace", package.name),
-        ));
+        let reason = reason_to_copy(repair);
+        lines.push(("Copying", format!("{}: {reason}", package.name)));
     }
     for (verb, text) in lines {
         if options.dry_run {
@@ -126,12 +132,22 @@ fn functions(stub: &StubPlan) -> String {
     libraries.join(", ")
 }
 
+/// Reason why nothing is edited.
+fn reason_to_copy(repair: &PlannedRepair) -> &'static str {
+    if repair.plan.kept.is_empty() {
+        "no GPU library to replace"
+    } else {
+        "it brings its GPU libraries"
+    }
+}
+
 /// Prints what was written.
 fn show_written(repair: &PlannedRepair, shell: &mut Shell) {
     let images = repair.plan.images.len();
     let target = repair.input.target.display();
     if images == 0 {
-        shell.status("Copied", format!("{target}: no GPU library to replace"));
+        let reason = reason_to_copy(repair);
+        shell.status("Copied", format!("{target}: {reason}"));
         return;
     }
     let stubs: Vec<&str> = repair

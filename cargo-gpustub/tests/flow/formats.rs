@@ -261,17 +261,19 @@ fn temporary_directory_without_space_is_no_finding() {
                 "trap '' XFSZ; ulimit -f 1024; exec \"$0\" check \"$1\"",
             ])
             .args([env!("CARGO_BIN_EXE_cargo-gpustub"), path]);
-        for (command, cause) in [
+        let default = std::env::temp_dir().display().to_string();
+        for (command, temp, cause) in [
             (
                 &mut without_directory,
+                "/nonexistent",
                 "No such file or directory (os error 2)",
             ),
-            (&mut without_space, "File too large (os error 27)"),
+            (&mut without_space, &default, "File too large (os error 27)"),
         ] {
             let output = command.output().unwrap();
             let err = String::from_utf8(output.stderr).unwrap();
             let expected = format!(
-                "error: could not read `{path}`: temporary file for a member: {cause}\n\
+                "error: could not write a temporary file in `{temp}` for `{path}`: {cause}\n\
                  help: free space in the temporary directory, or name another one with TMPDIR\n"
             );
             assert_eq!((output.status.code(), err), (Some(101), expected));

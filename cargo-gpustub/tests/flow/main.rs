@@ -14,12 +14,15 @@ mod finalizers;
 mod formats;
 mod graphs;
 mod headers;
+#[cfg(unix)]
+mod interrupts;
 mod libraries;
 mod offers;
 mod own;
 mod refusals;
 mod renames;
 mod repair;
+mod repair_kept;
 mod repair_wheels;
 mod sources;
 mod stale;

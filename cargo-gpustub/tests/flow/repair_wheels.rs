@@ -12,10 +12,10 @@ use super::pack::pack;
 use super::repair::{COUNT, cudart, image};
 use super::{ends, write};
 
-const NAME: &str = "acme-1.0-py3-none-manylinux_2_28_x86_64.whl";
+pub const NAME: &str = "acme-1.0-py3-none-manylinux_2_28_x86_64.whl";
 
 /// Packs the files of a wheel, with `RECORD` and the further files `more`.
-fn wheel(directory: &Path, more: &[(&str, &str)]) {
+pub fn wheel(directory: &Path, more: &[(&str, &str)]) {
     wheel_of(directory, "acme", more, NAME);
 }
 
@@ -72,7 +72,7 @@ fn read_files(root: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// Files of a wheel, each with the hash and size that `RECORD` has.
-fn contents(path: &Path) -> BTreeMap<String, Vec<u8>> {
+pub fn contents(path: &Path) -> BTreeMap<String, Vec<u8>> {
     let zip = Zip::new(File::open(path).unwrap()).unwrap();
     let mut files = BTreeMap::new();
     for file in zip.files() {
@@ -108,7 +108,7 @@ fn check_record(files: &BTreeMap<String, Vec<u8>>) {
 }
 
 /// Requirements of an image in a wheel.
-fn needed(files: &BTreeMap<String, Vec<u8>>, name: &str) -> Vec<String> {
+pub fn needed(files: &BTreeMap<String, Vec<u8>>, name: &str) -> Vec<String> {
     gpustub_image::read_link_facts(&files[name]).unwrap().needed
 }
 
@@ -193,7 +193,8 @@ fn grafted_copies_leave_a_wheel_and_majors_have_stubs_of_their_own() {
     image(directory, "content/acme/_core13.so", COUNT, &["-shared"]);
     wheel(directory, &[]);
 
-    ends(0, directory, &["repair", NAME, "--out-dir", "out"]);
+    let repair = ["repair", NAME, "--out-dir", "out", "--remove-copies"];
+    ends(0, directory, &repair);
     let after = contents(&directory.join("out").join(NAME));
     assert!(!after.contains_key(&format!("acme.libs/{grafted}")));
     for major in ["12", "13"] {
@@ -238,6 +239,103 @@ fn signed_and_damaged_wheels_are_refused() {
         "{err}"
     );
     assert!(!directory.join("bad").exists());
+}
+
+/// Lines of `RECORD` that do not match the wheel, in place of that of the image or of `a.py`, with the message.
+const WRONG_RECORDS: [(&str, &str, &str); 8] = [
+    (
+        "acme/_core.so",
+        "{path},sha256=x,{size}",
+        "`acme/_core.so` differs from its hash in RECORD",
+    ),
+    (
+        "acme/a.py",
+        "{path},{hash},7",
+        "`acme/a.py` has 6 bytes, and 7 in RECORD",
+    ),
+    ("acme/a.py", "", "`acme/a.py` is not in RECORD"),
+    (
+        "acme/a.py",
+        "{path},,",
+        "`acme/a.py` has no hash by SHA-256 or better in RECORD",
+    ),
+    (
+        "acme/a.py",
+        "{path},md5=x,6",
+        "`acme/a.py` has no hash by SHA-256 or better in RECORD",
+    ),
+    (
+        "acme/a.py",
+        "{line}\nacme/b.py,{hash},6",
+        "`acme/b.py` is in RECORD, but not in the wheel",
+    ),
+    (
+        "acme/a.py",
+        "{line}\n{line}",
+        "`acme/a.py` has two lines in RECORD",
+    ),
+    ("", "", "`acme/_core.so` is not in RECORD"),
+];
+
+/// A repair would give these files true hashes.
+#[test]
+fn wheels_with_a_wrong_record_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    cudart(directory, "12");
+    image(directory, "content/acme/_core.so", COUNT, &["-shared"]);
+    wheel(directory, &[("acme/a.py", "x = 1\n")]);
+    let content = directory.join("content");
+    let record = content.join("acme-1.0.dist-info/RECORD");
+    let true_record = fs::read_to_string(&record).unwrap();
+    for (path, template, message) in WRONG_RECORDS {
+        let mut text = String::new();
+        for line in true_record.lines().filter(|_| !path.is_empty()) {
+            let fields: Vec<&str> = line.split(',').collect();
+            let template = if fields[0] == path {
+                template
+            } else {
+                "{line}"
+            };
+            text += &template
+                .replace("{line}", line)
+                .replace("{path}", path)
+                .replace("{hash}", fields[1])
+                .replace("{size}", fields[2]);
+            text.push('\n');
+        }
+        fs::write(&record, text).unwrap();
+        pack(&content, &[], &directory.join(NAME)).unwrap();
+        let (_, err) = ends(1, directory, &["repair", NAME, "--out-dir", "out"]);
+        assert!(
+            err.contains(&format!(
+                "error[unsupported-wheel]: not rewritten: {message}"
+            )) && err.contains("`wheel pack`"),
+            "{message}\n{err}"
+        );
+        assert!(!directory.join("out").exists());
+    }
+    // Other hashes than SHA-256, and signatures without any, are valid.
+    fs::write(content.join("acme-1.0.dist-info/RECORD.p7s"), "").unwrap();
+    let sha512 = "acme/a.py,sha512=e73veyKgykOKZRFOeqVV-RiHar0CPb8GFYkM-jCLUlHBkx-rU_sUNgozT0yN7lCJ48E3W_3uNVShst_MuAk21g,6";
+    let text: String = true_record
+        .lines()
+        .map(|line| {
+            if line.starts_with("acme/a.py") {
+                sha512
+            } else {
+                line
+            }
+        })
+        .map(|line| format!("{line}\n"))
+        .collect();
+    fs::write(&record, text + "acme-1.0.dist-info/RECORD.p7s,,\n").unwrap();
+    pack(&content, &[], &directory.join(NAME)).unwrap();
+    ends(
+        0,
+        directory,
+        &["repair", NAME, "--out-dir", "out", "--unsign"],
+    );
 }
 
 #[test]

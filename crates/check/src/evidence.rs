@@ -106,6 +106,16 @@ pub fn image_names<'a>(image: &PackageImage<'a>) -> impl Iterator<Item = &'a str
         .flatten()
 }
 
+/// Whether the loader finds a file of the package by `name`: the file name, or the soname, for which an
+/// installation has a link that is no member. Files that a tool has renamed are not found.
+pub fn is_found_as(image: &PackageImage<'_>, name: &str) -> bool {
+    match image.member.file_name().strip_prefix(name) {
+        Some("") => true,
+        Some(rest) => rest.starts_with('.') && image.facts.link.soname.as_deref() == Some(name),
+        None => false,
+    }
+}
+
 /// Whether stubs of gpustub are in the image.
 pub fn has_gpustub(image: &PackageImage<'_>) -> bool {
     image

@@ -33,7 +33,9 @@ use crate::symbol_names::is_relevant;
 use format::{Format, format};
 use limits::{LIMITS, Limits, TOO_MANY};
 use members::MemberReader;
-pub use scratch::is_scratch_error;
+pub use scratch::{Scratch, scratch_cause};
+
+use scratch::is_scratch_error;
 use source::{FileBytes, Source};
 pub use zip::Zip;
 
@@ -47,7 +49,7 @@ const MAX_UNBOUNDED: u64 = 256 << 20;
 ///
 /// # Errors
 ///
-/// If the file cannot be read, or a temporary file cannot be written ([`is_scratch_error`]).
+/// If the file cannot be read, or a temporary file cannot be written ([`scratch_cause`]).
 pub fn read(path: &Path, name: &str) -> io::Result<Vec<Package>> {
     read_reporting(path, name, &|_, _| ())
 }
@@ -81,7 +83,7 @@ pub fn read_reporting(path: &Path, name: &str, begin: BeginFn<'_>) -> io::Result
 ///
 /// # Errors
 ///
-/// If a temporary file cannot be written ([`is_scratch_error`]).
+/// If a temporary file cannot be written ([`scratch_cause`]).
 pub fn read_wheel(wheel: &Zip, name: &str, begin: BeginFn<'_>) -> io::Result<Vec<Package>> {
     let mut reader = PackageReader::new(LIMITS);
     reader.begin = begin;

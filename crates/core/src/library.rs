@@ -20,7 +20,8 @@ pub enum Role {
     Driver,
     /// Part of a toolkit (cudart, nvrtc): wheels, conda, toolkits.
     Toolkit,
-    /// A system loader in front of vendors' drivers (libOpenCL): the loader's search only.
+    /// A loader in front of vendors' drivers (libOpenCL): by the loader's search only. A package may bring one, which finds
+    /// the same drivers.
     Loader,
 }
 

@@ -5,6 +5,7 @@
 //! [`wheel`] writes the wheel. Only `wheel` reads and writes files, which the caller opens.
 
 mod candidates;
+mod kept;
 pub mod libraries;
 mod loadable;
 pub mod loaders;
@@ -13,6 +14,7 @@ mod package_plan;
 mod plan;
 pub mod record;
 mod releases;
+pub mod verify;
 pub mod wheel;
 
 pub use candidates::{candidates, followers};

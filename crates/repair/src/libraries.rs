@@ -24,11 +24,14 @@ pub fn is_gpu_name(name: &str) -> bool {
     gpu_file(name).is_some()
 }
 
-/// The GPU libraries that an image requires. Tools that copy a library into a package rename the file and
-/// leave its version nodes, so that both are compared.
-pub fn requirements(image: &Inspection) -> Vec<Requirement> {
+/// The GPU libraries that an image requires by these of its names in DT_NEEDED. Tools that copy a library into a package
+/// rename the file and leave its version nodes, so that both are compared.
+pub fn requirements<'a>(
+    image: &Inspection,
+    needed: impl Iterator<Item = &'a String>,
+) -> Vec<Requirement> {
     let mut requirements: Vec<Requirement> = Vec::new();
-    for name in &image.needed {
+    for name in needed {
         let Some(library) = replaced_library(image, name) else {
             continue;
         };
@@ -190,7 +193,8 @@ mod tests {
 
     /// Libraries of an image with one needed file: id and majors.
     fn ids_and_majors(file: &str, nodes: &[&str]) -> Vec<(String, Option<Vec<u32>>)> {
-        requirements(&image(&[(file, nodes)]))
+        let image = image(&[(file, nodes)]);
+        requirements(&image, image.needed.iter())
             .into_iter()
             .map(|requirement| {
                 let majors = requirement.majors.map(Vec::from_iter);

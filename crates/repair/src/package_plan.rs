@@ -24,7 +24,7 @@ pub struct PlanOptions {
     pub headers: Vec<(Option<String>, String)>,
     /// Images that cannot be edited, with the reason.
     pub excluded: BTreeMap<String, String>,
-    /// Whether copies of GPU libraries that no image needs any more are removed.
+    /// Whether copies of GPU libraries that tools grafted into the package are replaced and removed.
     pub removes_copies: bool,
 }
 
@@ -35,6 +35,8 @@ pub struct PackagePlan {
     pub stubs: Vec<StubPlan>,
     /// The edited images, sorted by path.
     pub images: Vec<ImagePlan>,
+    /// Names of GPU libraries of the package that images keep, by the image's path.
+    pub kept: BTreeMap<String, Vec<String>>,
     /// Paths of removed files.
     pub removed: Vec<String>,
 }

@@ -15,7 +15,8 @@ use gpustub_check::{ImageId, LoadGraph, Package, PackageImage};
 use gpustub_core::diag::{Diagnostic, Level, listing};
 
 use crate::candidates::is_candidate;
-use crate::libraries::Requirement;
+use crate::kept::KeptLibraries;
+use crate::libraries::{Requirement, is_gpu_name, replaced_library};
 use crate::package_plan::{Inspections, PackagePlan, PlanOptions, unsupported};
 use decide::{Decision, Refusal, decide};
 use passed_on::PassedOn;
@@ -27,7 +28,13 @@ pub fn plan(
     options: &PlanOptions,
 ) -> (PackagePlan, Vec<Diagnostic>) {
     let graph = LoadGraph::from_package(package);
-    let (decisions, mut diagnostics) = decisions(package, &graph, inspections, options);
+    let context = Context {
+        graph: &graph,
+        kept: KeptLibraries::find(&graph, options),
+        inspections,
+        options,
+    };
+    let (decisions, mut diagnostics) = context.decisions(package);
     for image in package.images().filter(has_cudart) {
         let reason = "contains the CUDA runtime (cudart_static), which stays";
         diagnostics.push(
@@ -38,6 +45,7 @@ pub fn plan(
     }
     let (mut plan, group_diagnostics) = group::plan(package, &graph, &decisions, options);
     diagnostics.extend(group_diagnostics);
+    plan.kept = context.kept_names();
     if options.removes_copies {
         plan.removed = removed::copies(package, &plan);
     }
@@ -60,84 +68,120 @@ fn scheme<'a>(image: &PackageImage<'a>) -> Option<&'a str> {
     is_wheel.then(|| rest.split('/').next().unwrap_or(rest))
 }
 
-/// Decisions about all images. An image that passes a library on to another, which cannot be edited, keeps it.
-fn decisions(
-    package: &Package,
-    graph: &LoadGraph<'_>,
-    inspections: &Inspections,
-    options: &PlanOptions,
-) -> (Vec<Decision>, Vec<Diagnostic>) {
-    let mut decisions: BTreeMap<ImageId, Decision> = BTreeMap::new();
-    let mut refusals: BTreeMap<ImageId, Refusal> = BTreeMap::new();
-    for (id, image) in graph.entries() {
-        if !is_candidate(image) || !inspections.contains_key(&image.member.path) {
-            continue;
-        }
-        match decide_image(graph, inspections, options, id, &[]) {
-            Ok(decision) => decisions.extend(decision.map(|decision| (id, decision))),
-            Err(refusal) => drop(refusals.insert(id, refusal)),
-        }
-    }
-    loop {
-        let requirements = decisions
-            .iter()
-            .map(|(&id, decision)| (id, decision.requirements.clone()))
-            .collect();
-        let mut user_decisions = BTreeMap::new();
-        let mut failures = Vec::new();
-        for (id, passed_on) in passed_on::find(graph, &requirements) {
-            match decide_image(graph, inspections, options, id, &passed_on.requirements) {
-                Ok(decision) => user_decisions.extend(decision.map(|decision| (id, decision))),
-                Err(refusal) => failures.push((id, passed_on, refusal)),
-            }
-        }
-        if failures.is_empty() {
-            decisions.extend(user_decisions);
-            break;
-        }
-        for (id, passed_on, refusal) in failures {
-            refuse_with_providers(graph, id, passed_on, refusal, &mut decisions, &mut refusals);
-        }
-    }
-    let mut diagnostics = Vec::new();
-    for (id, refusal) in refusals {
-        let path = &graph.image(id).member.path;
-        let mut diagnostic = unsupported(package, path, Level::Error, &refusal.reason);
-        diagnostic.help = refusal.help;
-        diagnostics.push(diagnostic);
-    }
-    (decisions.into_values().collect(), diagnostics)
+/// The images of a package, and what is known about them.
+struct Context<'a> {
+    graph: &'a LoadGraph<'a>,
+    kept: KeptLibraries<'a>,
+    inspections: &'a Inspections,
+    options: &'a PlanOptions,
 }
 
-/// Decides about an image; `passed_on` are libraries that it uses through others. `None`: no edit.
-fn decide_image(
-    graph: &LoadGraph<'_>,
-    inspections: &Inspections,
-    options: &PlanOptions,
-    id: ImageId,
-    passed_on: &[Requirement],
-) -> Result<Option<Decision>, Refusal> {
-    let image = graph.image(id);
-    let path = image.member.path.as_str();
-    if let Some(reason) = options.excluded.get(path) {
-        return Err(reason.clone().into());
+impl Context<'_> {
+    /// Decisions about all images. An image that passes a library on to another, which cannot be edited, keeps it.
+    fn decisions(&self, package: &Package) -> (Vec<Decision>, Vec<Diagnostic>) {
+        let mut decisions: BTreeMap<ImageId, Decision> = BTreeMap::new();
+        let mut refusals: BTreeMap<ImageId, Refusal> = BTreeMap::new();
+        for (id, image) in self.graph.entries() {
+            if !is_candidate(image) || !self.inspections.contains_key(&image.member.path) {
+                continue;
+            }
+            match self.decide_image(id, &[]) {
+                Ok(decision) => decisions.extend(decision.map(|decision| (id, decision))),
+                Err(refusal) => drop(refusals.insert(id, refusal)),
+            }
+        }
+        loop {
+            let requirements = decisions
+                .iter()
+                .map(|(&id, decision)| (id, decision.requirements.clone()))
+                .collect();
+            let mut user_decisions = BTreeMap::new();
+            let mut failures = Vec::new();
+            for (id, passed_on) in passed_on::find(self.graph, &self.kept, &requirements) {
+                match self.decide_image(id, &passed_on.requirements) {
+                    Ok(decision) => user_decisions.extend(decision.map(|decision| (id, decision))),
+                    Err(refusal) => failures.push((id, passed_on, refusal)),
+                }
+            }
+            if failures.is_empty() {
+                decisions.extend(user_decisions);
+                break;
+            }
+            for (id, passed_on, refusal) in failures {
+                refuse_with_providers(
+                    self.graph,
+                    id,
+                    passed_on,
+                    refusal,
+                    &mut decisions,
+                    &mut refusals,
+                );
+            }
+        }
+        let mut diagnostics = Vec::new();
+        for (id, refusal) in refusals {
+            let path = &self.graph.image(id).member.path;
+            let mut diagnostic = unsupported(package, path, Level::Error, &refusal.reason);
+            diagnostic.help = refusal.help;
+            diagnostics.push(diagnostic);
+        }
+        (decisions.into_values().collect(), diagnostics)
     }
-    let inspection = match inspections.get(path) {
-        None => return Ok(None),
-        Some(Err(problem)) => return Err(problem.to_string().into()),
-        Some(Ok(inspection)) => inspection,
-    };
-    let decision = decide(graph, id, inspection, passed_on)?;
-    if decision.is_some()
-        && let Some(scheme) = scheme(&image)
-    {
-        return Err(format!(
+
+    /// Decides about an image; `passed_on` are libraries that it uses through others. `None`: no edit.
+    fn decide_image(
+        &self,
+        id: ImageId,
+        passed_on: &[Requirement],
+    ) -> Result<Option<Decision>, Refusal> {
+        let image = self.graph.image(id);
+        let path = image.member.path.as_str();
+        if let Some(reason) = self.options.excluded.get(path) {
+            return Err(reason.clone().into());
+        }
+        let inspection = match self.inspections.get(path) {
+            None => return Ok(None),
+            Some(Err(_)) if passed_on.is_empty() && self.keeps_all(&image) => return Ok(None),
+            Some(Err(problem)) => return Err(problem.to_string().into()),
+            Some(Ok(inspection)) => inspection,
+        };
+        let decision = decide(self.graph, &self.kept, id, inspection, passed_on)?;
+        if decision.is_some()
+            && let Some(scheme) = scheme(&image)
+        {
+            return Err(format!(
             "is installed outside of site-packages (`.data/{scheme}`), where it does not find a \
              stub library"
         )
         .into());
+        }
+        Ok(decision)
     }
-    Ok(decision)
+
+    /// Whether the package brings all GPU libraries that an image needs.
+    fn keeps_all(&self, image: &PackageImage<'_>) -> bool {
+        let mut needed = image.needed().iter();
+        needed.all(|name| !is_gpu_name(name) || self.kept.contains(name))
+    }
+
+    /// Names of GPU libraries of the package that each image keeps, by its path.
+    fn kept_names(&self) -> BTreeMap<String, Vec<String>> {
+        let mut kept_names = BTreeMap::new();
+        for (path, inspection) in self.inspections {
+            let Ok(inspection) = inspection else {
+                continue;
+            };
+            let names = inspection.needed.iter().filter(|name| {
+                self.kept.contains(name)
+                    && (is_gpu_name(name) || replaced_library(inspection, name).is_some())
+            });
+            let names: Vec<String> = names.cloned().collect();
+            if !names.is_empty() {
+                kept_names.insert(path.clone(), names);
+            }
+        }
+        kept_names
+    }
 }
 
 /// Refuses the edit of an image and of those that pass a library on to it.

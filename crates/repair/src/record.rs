@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::io;
 
 use data_encoding::BASE64URL_NOPAD;
 use sha2::{Digest, Sha256};
@@ -47,7 +48,43 @@ impl Hasher {
     }
 }
 
-/// Paths in a text, as they are in the wheel or relative to site-packages.
+/// A line of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// Path in the wheel, or relative to site-packages.
+    pub path: String,
+    /// `sha256=…`; may be empty.
+    pub hash: String,
+    /// Number of bytes; may be empty.
+    pub size: String,
+}
+
+/// Lines of a text that are not empty.
+pub fn lines(text: &str) -> impl Iterator<Item = Line> {
+    text.lines().filter(|line| !line.is_empty()).map(|line| {
+        let mut fields = line.rsplitn(3, ',');
+        let [size, hash] = [(); 2].map(|()| fields.next().unwrap_or_default().to_owned());
+        Line {
+            path: path(line),
+            hash,
+            size,
+        }
+    })
+}
+
+/// The bytes that are written are added.
+impl io::Write for Hasher {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Paths in a text.
 pub fn paths(text: &str) -> BTreeSet<String> {
     text.lines().map(path).collect()
 }

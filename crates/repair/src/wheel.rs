@@ -44,18 +44,18 @@ const IN_ZIP64: u32 = u32::MAX;
 /// A wheel, opened for rewriting.
 pub struct Wheel {
     zip: Zip,
-    entries: Vec<ZipEntry>,
+    pub(crate) entries: Vec<ZipEntry>,
 }
 
 /// A file of the archive.
-struct ZipEntry {
-    name: String,
+pub(crate) struct ZipEntry {
+    pub(crate) name: String,
     /// Record of the central directory.
     central: Vec<u8>,
     /// Header and data, up to the next file.
     range: Range<u64>,
     wayfinder: ZipArchiveEntryWayfinder,
-    size: u64,
+    pub(crate) size: u64,
 }
 
 /// Writes the new contents of a file.
@@ -128,14 +128,6 @@ impl Wheel {
             .map(|entry| (entry.name.as_str(), entry.size))
     }
 
-    /// Path of `RECORD`, without its signatures.
-    pub fn record(&self) -> Option<&str> {
-        self.entries
-            .iter()
-            .map(|entry| entry.name.as_str())
-            .find(|name| is_dist_info(name, "RECORD"))
-    }
-
     /// Signatures of `RECORD`.
     pub fn signatures(&self) -> Vec<&str> {
         self.entries
@@ -156,6 +148,10 @@ impl Wheel {
             .iter()
             .find(|entry| entry.name == path)
             .ok_or(io::ErrorKind::NotFound)?;
+        self.unpack_entry(entry, out)
+    }
+
+    pub(crate) fn unpack_entry(&self, entry: &ZipEntry, out: &mut dyn Write) -> io::Result<()> {
         let body = self
             .zip
             .archive()
@@ -186,23 +182,18 @@ impl Wheel {
         mut changes: Changes<'_>,
         out: &mut (impl Write + Seek),
     ) -> io::Result<()> {
-        let record_path = self
-            .record()
-            .ok_or_else(|| io::Error::other("has no RECORD"))?
-            .to_owned();
+        let record_entry = self.record_entry()?;
         let mut hashes: BTreeMap<String, record::Entry> = BTreeMap::new();
         let mut writer = WheelWriter {
             out,
             directory: Vec::new(),
             count: 0,
         };
-        let mut record_entry = None;
         for entry in &self.entries {
             if changes.removed.contains(&entry.name) {
                 continue;
             }
-            if entry.name == record_path {
-                record_entry = Some(entry);
+            if entry.name == record_entry.name {
                 continue;
             }
             match changes.replaced.remove(&entry.name) {
@@ -222,7 +213,6 @@ impl Wheel {
         if let Some(path) = changes.replaced.keys().next() {
             return Err(io::Error::other(format!("has no `{path}`")));
         }
-        let record_entry = record_entry.ok_or_else(malformed)?;
         for (path, bytes) in &changes.added {
             let mut hasher = Hasher::default();
             hasher.update(bytes);
@@ -232,7 +222,7 @@ impl Wheel {
         }
         let text = record::edited(
             &self.record_text(record_entry)?,
-            &record_path,
+            &record_entry.name,
             &hashes,
             &changes.removed,
         );
@@ -244,7 +234,14 @@ impl Wheel {
         writer.finish()
     }
 
-    fn record_text(&self, entry: &ZipEntry) -> io::Result<String> {
+    pub(crate) fn record_entry(&self) -> io::Result<&ZipEntry> {
+        self.entries
+            .iter()
+            .find(|entry| is_dist_info(&entry.name, "RECORD"))
+            .ok_or_else(|| io::Error::other("has no RECORD"))
+    }
+
+    pub(crate) fn record_text(&self, entry: &ZipEntry) -> io::Result<String> {
         if entry.size > MAX_RECORD {
             return Err(io::Error::other("has a RECORD that is too large"));
         }

@@ -26,4 +26,5 @@ pub mod shared_root;
 pub mod shell;
 pub mod status_line;
 pub mod tables;
+pub mod temporary;
 pub mod workspace;

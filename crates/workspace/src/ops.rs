@@ -2,7 +2,7 @@
 //!
 //! A file is replaced atomically: its new text is written to a hidden neighbour and synced, then the
 //! neighbour is renamed. A killed run leaves the old file or the new one, and at most a neighbour,
-//! which the next run that writes the file removes. Concurrent runs leave each other's neighbours.
+//! which the next run that writes the file removes; an interrupted run removes it itself. Concurrent runs leave each other's neighbours.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -13,6 +13,7 @@ use diffy::{DiffOptions, Line, PatchFormatter};
 
 use crate::display_path::display_path;
 use crate::error::{Error, Result};
+use crate::temporary::Temporary;
 
 /// A change to one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -289,10 +290,7 @@ pub fn apply(operations: &[Operation], mut done: impl FnMut(&Operation)) -> Resu
 }
 
 fn replace(path: &Path, neighbour: &Path, after: &[u8], is_program: bool) -> io::Result<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(neighbour)?;
+    let (_temporary, mut file) = create_neighbour(neighbour)?;
     if let Ok(metadata) = fs::metadata(path) {
         // Renaming would replace a read-only file without an error.
         if metadata.permissions().readonly() {
@@ -421,7 +419,7 @@ pub fn write_large(
     remove_leftovers(path);
     let neighbour = neighbour(path);
     write_neighbour(&neighbour, model, write)
-        .and_then(|()| fs::rename(&neighbour, path))
+        .and_then(|_temporary| fs::rename(&neighbour, path))
         .map_err(|e| {
             let _ = fs::remove_file(&neighbour);
             Error::io("write", path, &e)
@@ -432,19 +430,28 @@ fn write_neighbour(
     neighbour: &Path,
     model: Option<&Path>,
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
-) -> io::Result<()> {
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .open(neighbour)?;
+) -> io::Result<Temporary> {
+    let (temporary, file) = create_neighbour(neighbour)?;
     let mut out = BufWriter::with_capacity(BUFFER_SIZE, file);
     write(&mut out)?;
     let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
     if let Some(model) = model {
         file.set_permissions(fs::metadata(model)?.permissions())?;
     }
-    file.sync_all()
+    file.sync_all()?;
+    Ok(temporary)
+}
+
+fn create_neighbour(neighbour: &Path) -> io::Result<(Temporary, File)> {
+    Temporary::create(|| {
+        let mut options = OpenOptions::new();
+        let file = options
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(neighbour)?;
+        Ok((neighbour.to_owned(), file))
+    })
 }
 
 #[cfg(test)]

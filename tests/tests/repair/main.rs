@@ -2,6 +2,7 @@
 //! two CUDA runtimes. `repair/<name>.toml` has the expectations.
 
 mod bound;
+mod loaders;
 mod mutated;
 mod passed_on;
 
@@ -29,6 +30,9 @@ struct Case {
     before: Option<String>,
     /// Output after the repair.
     after: Vec<String>,
+    /// Options of the repair.
+    #[serde(default)]
+    options: Vec<String>,
     /// Exit code of the repair.
     #[serde(default)]
     exit: i32,
@@ -128,7 +132,7 @@ impl Case {
 
         let out = scratch.path().join("out");
         let mut repair = gpustub(&["repair", "--message-format", "short", "--out-dir"])?;
-        repair.arg(&out).arg(&wheel);
+        repair.arg(&out).arg(&wheel).args(&self.options);
         let output = repair.output()?;
         let text = String::from_utf8_lossy(&output.stderr);
         same("exit code", &output.status.code(), &Some(self.exit), &text)?;

@@ -12,6 +12,7 @@ use gpustub_superarchive::{Binding, Definition, Input, write_archive};
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::output::number;
 use gpustub_workspace::shell::Shell;
+use gpustub_workspace::temporary::Temporary;
 
 use super::open::{ArchiveResult, text, views};
 use crate::cli::ArchiveExtract;
@@ -123,12 +124,15 @@ fn write_files(members: &[Input<'_>], directory: &Path) -> Result<()> {
     }
     fs::create_dir_all(directory).map_err(|e| Error::io("create", directory, &e))?;
     for (path, data) in files {
-        OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&path)
-            .and_then(|mut file| file.write_all(data))
-            .map_err(|e| Error::io("write", &path, &e))?;
+        Temporary::create(|| {
+            let file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .open(&path)?;
+            Ok((path.clone(), file))
+        })
+        .and_then(|(_temporary, mut file)| file.write_all(data))
+        .map_err(|e| Error::io("write", &path, &e))?;
     }
     Ok(())
 }

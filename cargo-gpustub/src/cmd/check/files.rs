@@ -21,6 +21,7 @@ use gpustub_workspace::status_line::StatusLine;
 
 use super::policies::Policies;
 use super::report::{Report, rule_ids};
+use crate::scratch::scratch_error;
 
 /// Checks the named files and directories.
 pub fn check_paths(paths: &[PathBuf], policies: &Policies, status: &StatusLine) -> Result<Report> {
@@ -60,11 +61,10 @@ fn check_path(
     let show_file = |file: &str, size: u64| status.show(|| current_file(file, size));
     let packages = match read::read_reporting(path, &slashes(path), &show_file) {
         Ok(packages) => packages,
-        Err(error) if read::is_scratch_error(&error) => {
-            let help = "free space in the temporary directory, or name another one with TMPDIR";
-            return Err(Error::io("read", path, &error).help(help));
-        }
         Err(error) => {
+            if let Some(error) = scratch_error(&slashes(path), &error) {
+                return Err(error);
+            }
             report.findings.push(unreadable(path, &error));
             return Ok((report, None));
         }

@@ -4,11 +4,12 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
-use gpustub_check::read::{self, Zip};
+use gpustub_check::read::{self, Scratch, Zip};
 use gpustub_check::{ContainerKind, Flaw, FlawKind, Package};
 use gpustub_core::diag::{Diagnostic, UNSUPPORTED_WHEEL};
 use gpustub_repair::loaders;
 use gpustub_repair::record::is_record;
+use gpustub_repair::verify::record_fault;
 use gpustub_repair::wheel::Wheel;
 use gpustub_workspace::display_path::display_path;
 use gpustub_workspace::error::{Error, Result};
@@ -16,6 +17,7 @@ use gpustub_workspace::status_line::StatusLine;
 use memmap2::Mmap;
 
 use crate::cli;
+use crate::scratch::scratch_error;
 
 /// Files that are repaired as one.
 pub struct Input {
@@ -144,7 +146,8 @@ fn read_package(path: &Path, zip: Option<&Zip>, status: &StatusLine) -> Result<O
         Some(zip) => read::read_wheel(zip, &name, &begin),
         None => read::read_reporting(path, &name, &begin),
     };
-    let packages = packages.map_err(|e| Error::io("read", path, &e))?;
+    let packages = packages
+        .map_err(|e| scratch_error(&name, &e).unwrap_or_else(|| Error::io("read", path, &e)))?;
     Ok(packages.into_iter().next())
 }
 
@@ -171,15 +174,21 @@ fn rewritable_wheel(
     }
     let zip = zip.ok_or_else(|| refuse("not rewritten: not a zip archive".to_owned()))?;
     let wheel = Wheel::new(zip).map_err(|e| refuse(format!("not rewritten: it {e}")))?;
-    if wheel.record().is_none() {
-        return Err(refuse("not rewritten: it has no RECORD".to_owned()));
-    }
     if !options.unsign
         && let Some(signature) = wheel.signatures().first()
     {
         return Err(Box::new(signed(&package.name, signature)));
     }
-    Ok(wheel)
+    match record_fault(&wheel) {
+        Ok(None) => Ok(wheel),
+        Ok(Some(fault)) => Err(Box::new(
+            refuse(format!("not rewritten: `{}` {}", fault.member, fault.message)).help(
+                "build the wheel again; or unpack it, compare the file with its source, and run `wheel pack`, which \
+                 writes a new RECORD",
+            ),
+        )),
+        Err(e) => Err(refuse(format!("not rewritten: it {e}"))),
+    }
 }
 
 /// Signature of a `RECORD` in a directory.
@@ -236,7 +245,8 @@ impl Input {
         });
         image.map_err(|e| {
             let path = self.package.display_path_of(member);
-            Error::new(format!("could not read `{path}`: {e}"))
+            scratch_error(&path, &e)
+                .unwrap_or_else(|| Error::new(format!("could not read `{path}`: {e}")))
         })
     }
 
@@ -278,7 +288,8 @@ fn lossy_text(bytes: &[u8]) -> String {
 }
 
 fn unpacked(wheel: &Wheel, member: &str) -> io::Result<File> {
-    let mut out = BufWriter::new(tempfile::tempfile()?);
+    let mut out = BufWriter::new(Scratch::new()?);
     wheel.unpack(member, &mut out)?;
-    out.into_inner().map_err(io::IntoInnerError::into_error)
+    let scratch = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+    Ok(scratch.into_file())
 }

@@ -25,7 +25,8 @@ use gpustub_workspace::workspace::{host_triple, target};
 
 use super::input::{Input, Source};
 use crate::cli;
-use crate::compile::{engine_error, scratch};
+use crate::compile::engine_error;
+use crate::scratch::scratch;
 use crate::shipped;
 
 /// A planned repair.
@@ -204,6 +205,7 @@ fn stub_options(input: &Input, options: &cli::Repair) -> PlanOptions {
             .iter()
             .map(|header| (header.family.clone(), header.version.clone()))
             .collect(),
+        removes_copies: options.remove_copies,
         ..PlanOptions::default()
     };
     match &input.source {
@@ -216,7 +218,6 @@ fn stub_options(input: &Input, options: &cli::Repair) -> PlanOptions {
                 Some((name, _)) => format!("{name}.libs"),
                 None => format!("{}.libs", metadata.name.replace('-', "_")),
             };
-            stub_options.removes_copies = true;
         }
         Source::Files(files) => {
             let name = files.first().map_or("", |(name, _)| name.as_str());
@@ -227,7 +228,6 @@ fn stub_options(input: &Input, options: &cli::Repair) -> PlanOptions {
             let name = full_path.file_name().unwrap_or_default();
             stub_options.prefix = prefix(&name.to_string_lossy());
             stub_options.directory = common_directory(&candidates(&input.package));
-            stub_options.removes_copies = true;
         }
     }
     stub_options

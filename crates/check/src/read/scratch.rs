@@ -7,12 +7,21 @@ use std::io::{self, Write};
 use memmap2::Mmap;
 
 /// An unnamed temporary file.
-pub(super) struct Scratch(File);
+pub struct Scratch(File);
 
 impl Scratch {
     /// Creates the file.
-    pub(super) fn new() -> io::Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// If the directory for temporary files is missing or full.
+    pub fn new() -> io::Result<Self> {
         tempfile::tempfile().map(Self).map_err(scratch_error)
+    }
+
+    /// The file.
+    pub fn into_file(self) -> File {
+        self.0
     }
 
     /// Maps the file, which is complete.
@@ -52,9 +61,13 @@ fn scratch_error(error: io::Error) -> io::Error {
     }
 }
 
-/// Whether the error of a read is one of a temporary file: the file that is read may have no fault.
-pub fn is_scratch_error(error: &io::Error) -> bool {
-    error
-        .get_ref()
-        .is_some_and(|inner| inner.is::<ScratchError>())
+/// The cause of a read's error, if it is one of a temporary file: the file that is read may have no fault.
+pub fn scratch_cause(error: &io::Error) -> Option<&io::Error> {
+    let inner = error.get_ref()?.downcast_ref::<ScratchError>()?;
+    Some(&inner.0)
+}
+
+/// Whether the error of a read is one of a temporary file.
+pub(super) fn is_scratch_error(error: &io::Error) -> bool {
+    scratch_cause(error).is_some()
 }

@@ -4,10 +4,14 @@ use gpustub_core::code;
 use gpustub_core::library::Role;
 use gpustub_core::manifest::RuleLevel;
 
-use crate::evidence::is_from_vendor;
+use crate::evidence::{is_found_as, is_from_vendor};
 use crate::gpu_file::{GpuFile, gpu_file};
 use crate::package::PackageImage;
 use crate::rule::{Check, Findings, Rule};
+
+/// Help for images that need GPU libraries.
+pub const USE_STUBS: &str =
+    "link the gpustub stubs instead, or edit the finished file with `cargo gpustub repair`";
 
 pub static NEEDED_TOOLKIT: Rule = Rule {
     code: code!(
@@ -70,18 +74,8 @@ fn report_missing(
             "fails to start where {} {verb} missing (DT_NEEDED)",
             missing.join(", ")
         ),
-        "link the gpustub stubs instead",
+        USE_STUBS,
     );
-}
-
-/// Whether the loader finds a file of the package by `name`: the file name, or the soname, for which an
-/// installation has a link that is no member. Files that a tool has renamed are not found.
-fn is_found_as(image: &PackageImage<'_>, name: &str) -> bool {
-    match image.member.file_name().strip_prefix(name) {
-        Some("") => true,
-        Some(rest) => rest.starts_with('.') && image.facts.link.soname.as_deref() == Some(name),
-        None => false,
-    }
 }
 
 /// Whether the library is one of ROCm's run times, which are installed with the driver.

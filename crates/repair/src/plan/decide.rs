@@ -7,9 +7,10 @@ use gpustub_check::gpu_file::gpu_file;
 use gpustub_check::symbol_names::is_gpu;
 use gpustub_check::{ImageId, LoadGraph};
 use gpustub_core::diag::listing;
-use gpustub_core::library::Library;
+use gpustub_core::library::{Library, Role};
 use gpustub_image::edit::{ImportKind, Imported, Inspection};
 
+use crate::kept::KeptLibraries;
 use crate::libraries::{
     Functions, Requirement, has_function, intersection, replaced_library, requirements,
 };
@@ -85,12 +86,17 @@ impl Decision {
 /// that stubs can replace. An error is the reason why the image cannot be repaired.
 pub fn decide(
     graph: &LoadGraph<'_>,
+    kept: &KeptLibraries<'_>,
     id: ImageId,
     inspection: &Inspection,
     passed_on: &[Requirement],
 ) -> Result<Option<Decision>, Refusal> {
-    check_kept_libraries(graph, id, inspection)?;
-    let mut requirements = requirements(inspection);
+    check_kept_libraries(graph, kept, id, inspection)?;
+    let needed = inspection.needed.iter().filter(|name| !kept.contains(name));
+    // Libraries that are kept have the major of the headers, too.
+    let mut known = requirements(inspection, inspection.needed.iter());
+    let mut requirements = requirements(inspection, needed);
+    known.extend_from_slice(passed_on);
     requirements.extend_from_slice(passed_on);
     if requirements.is_empty() {
         return Ok(None);
@@ -103,16 +109,17 @@ pub fn decide(
         // musl ignores versions (dynlink.c: find_sym), so the stubs would be visible to all libraries.
         return Err(format!("needs {musl}: musl binds functions without their versions").into());
     }
+    let majors = majors(&known)?;
     let mut decision = Decision {
         id,
         path: graph.image(id).member.path.clone(),
         machine: inspection.machine.clone(),
         functions: BTreeMap::new(),
         unversioned: Vec::new(),
-        majors: majors(&requirements)?,
+        majors,
         requirements,
     };
-    bind_imports(graph, inspection, &mut decision)?;
+    bind_imports(graph, kept, inspection, &mut decision)?;
     if !decision.unversioned.is_empty() && !inspection.has_versions {
         return Err(
             "requires no symbol versions, by which it could be bound to stubs of its own"
@@ -126,6 +133,7 @@ pub fn decide(
 /// Rejects an image that needs a GPU library without stubs, itself or through a vendor's library.
 fn check_kept_libraries(
     graph: &LoadGraph<'_>,
+    kept: &KeptLibraries<'_>,
     id: ImageId,
     inspection: &Inspection,
 ) -> Result<(), Refusal> {
@@ -141,9 +149,16 @@ fn check_kept_libraries(
     if !unknown.is_empty() {
         let reason = format!("needs {}, for which there are no stubs", listing(&unknown));
         let pronoun = if unknown.len() == 1 { "it" } else { "them" };
-        return Err(requires_installed(reason, &unknown, pronoun));
+        let mut refusal = requires_installed(reason, &unknown, pronoun);
+        let mut files = unknown.iter().filter_map(|name| gpu_file(name));
+        if files.all(|file| file.role == Role::Loader)
+            && let Some(help) = &mut refusal.help
+        {
+            help.push_str("; a package may bring a loader, as `auditwheel repair` copies it");
+        }
+        return Err(refusal);
     }
-    if let Some((library, lacked)) = lacking_vendor_library(graph, id, inspection) {
+    if let Some((library, lacked)) = lacking_vendor_library(graph, kept, id, inspection) {
         let reason = format!(
             "loads {library} of this package, which needs {}",
             listing(&lacked)
@@ -170,11 +185,12 @@ fn requires_installed<Name: AsRef<str>>(reason: String, names: &[Name], without:
 /// Binds each import of a replaced library to its stub.
 fn bind_imports(
     graph: &LoadGraph<'_>,
+    kept: &KeptLibraries<'_>,
     inspection: &Inspection,
     decision: &mut Decision,
 ) -> Result<(), Refusal> {
     let functions = Functions::new(&decision.requirements);
-    let provided = provided(graph, decision.id);
+    let provided = provided(graph, kept, decision.id);
     let mut unknown = Vec::new();
     for import in &inspection.imports {
         let requirements = &decision.requirements;
@@ -288,11 +304,12 @@ fn lowercase_prefix(name: &str) -> &str {
 /// the package lacks. A vendor's library is not edited.
 fn lacking_vendor_library<'a>(
     graph: &LoadGraph<'a>,
+    kept: &KeptLibraries<'_>,
     id: ImageId,
     inspection: &Inspection,
 ) -> Option<(&'a str, Vec<&'a str>)> {
     for name in graph.image(id).needed() {
-        if replaced_library(inspection, name).is_some() {
+        if replaced_library(inspection, name).is_some() && !kept.contains(name) {
             continue;
         }
         let Some(library) = graph.find(id, name) else {
@@ -321,13 +338,17 @@ fn lacking_vendor_library<'a>(
 }
 
 /// GPU functions that images of the package define and the loader loads with the image.
-fn provided<'a>(graph: &'a LoadGraph<'_>, id: ImageId) -> BTreeSet<&'a str> {
+fn provided<'a>(
+    graph: &'a LoadGraph<'_>,
+    kept: &KeptLibraries<'_>,
+    id: ImageId,
+) -> BTreeSet<&'a str> {
     graph
         .loaded_with(id)
         .into_iter()
         .skip(1)
         .map(|loaded| graph.image(loaded))
-        .filter(|image| !is_from_vendor(image))
+        .filter(|image| kept.provides(image))
         .flat_map(|image| image.facts.exports.iter().map(String::as_str))
         .collect()
 }

@@ -9,6 +9,7 @@ use gpustub_check::gpu_file::gpu_file;
 use gpustub_check::{ImageId, LoadGraph, PackageImage};
 use gpustub_image::Import;
 
+use crate::kept::KeptLibraries;
 use crate::libraries::{Functions, Requirement};
 use crate::names::is_stub_file;
 
@@ -53,6 +54,7 @@ impl PassedOn {
 /// Images that use the replaced libraries of others, by the libraries that each edited image needs.
 pub fn find(
     graph: &LoadGraph<'_>,
+    kept: &KeptLibraries<'_>,
     requirements: &BTreeMap<ImageId, Vec<Requirement>>,
 ) -> BTreeMap<ImageId, PassedOn> {
     let functions: BTreeMap<ImageId, Functions> = requirements
@@ -73,7 +75,7 @@ pub fn find(
         let exports: BTreeSet<&str> = process
             .iter()
             .map(|&id| graph.image(id))
-            .filter(|image| !is_from_vendor(image))
+            .filter(|image| kept.provides(image))
             .flat_map(|image| image.facts.exports.iter().map(String::as_str))
             .collect();
         for &id in &process {

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use gpustub_check::Package;
 use gpustub_check::evidence::image_names;
 use gpustub_check::gpu_file::gpu_file;
-use gpustub_check::{Package, PackageImage};
 
+use crate::kept::is_copy;
 use crate::package_plan::{ImagePlan, PackagePlan};
 
 /// Paths of files that tools grafted into the package (`libcudart-5a077122.so.12.0.107`), and that the
@@ -20,7 +21,7 @@ pub fn copies(package: &Package, plan: &PackagePlan) -> Vec<String> {
     loop {
         let needed = needed_after_edits(package, plan, &removed);
         let unneeded_copy = package.images().find(|image| {
-            is_copy(image)
+            gpu_file(image.member.file_name()).is_some_and(|file| is_copy(&file))
                 && !removed.contains(&image.member.path)
                 && image_names(image).any(|name| formerly_needed.contains(name))
                 && !image_names(image).any(|name| needed.contains(name))
@@ -31,10 +32,6 @@ pub fn copies(package: &Package, plan: &PackagePlan) -> Vec<String> {
         formerly_needed.extend(image.needed().iter().map(String::as_str));
         removed.insert(image.member.path.clone());
     }
-}
-
-fn is_copy(image: &PackageImage<'_>) -> bool {
-    gpu_file(image.member.file_name()).is_some_and(|file| file.hashed)
 }
 
 /// Names that the images of a package need after their edits, without images that are removed.

@@ -1,0 +1,105 @@
+//! Comparison of a wheel with its `RECORD`. Installers reject a wheel that differs, or install what its author did not
+//! build, so it must not get a true `RECORD` by a repair.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use data_encoding::BASE64URL_NOPAD;
+use sha2::{Digest, Sha256, Sha384, Sha512};
+
+use crate::record::{Line, lines};
+use crate::wheel::{Wheel, ZipEntry};
+
+/// Difference between a wheel and its `RECORD`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordFault {
+    /// The member.
+    pub member: String,
+    /// Continues its name: `is not in RECORD`.
+    pub message: String,
+}
+
+/// The first difference between the wheel and its `RECORD`. Directories, `RECORD` and its signatures need no line
+/// with a hash (binary distribution format, "The .dist-info directory").
+///
+/// # Errors
+///
+/// If the wheel has no `RECORD`, or a member is damaged.
+pub fn record_fault(wheel: &Wheel) -> io::Result<Option<RecordFault>> {
+    let record = wheel.record_entry()?;
+    let text = wheel.record_text(record)?;
+    let mut listed: BTreeMap<String, Line> = BTreeMap::new();
+    for line in lines(&text) {
+        if let Some(previous) = listed.insert(line.path.clone(), line) {
+            return Ok(fault(&previous.path, "has two lines in RECORD"));
+        }
+    }
+    let exempt = ["", ".jws", ".p7s"].map(|suffix| format!("{}{suffix}", record.name));
+    for path in &exempt {
+        listed.remove(path);
+    }
+    for entry in &wheel.entries {
+        if entry.name.ends_with('/') || exempt.contains(&entry.name) {
+            continue;
+        }
+        let Some(line) = listed.remove(&entry.name) else {
+            return Ok(fault(&entry.name, "is not in RECORD"));
+        };
+        if let Some(message) = difference(wheel, entry, &line)? {
+            return Ok(fault(&entry.name, &message));
+        }
+    }
+    let missing = listed.keys().find(|path| !path.ends_with('/'));
+    Ok(missing.and_then(|path| fault(path, "is in RECORD, but not in the wheel")))
+}
+
+/// Difference between a member and its line.
+fn difference(wheel: &Wheel, entry: &ZipEntry, line: &Line) -> io::Result<Option<String>> {
+    if !line.size.is_empty() && line.size != entry.size.to_string() {
+        let message = format!("has {} bytes, and {} in RECORD", entry.size, line.size);
+        return Ok(Some(message));
+    }
+    let (algorithm, expected) = line.hash.split_once('=').unwrap_or_default();
+    // The format requires SHA-256 or better, and forbids MD5 and SHA-1.
+    let hash = match algorithm {
+        "sha256" => hash::<Sha256>(wheel, entry)?,
+        "sha384" => hash::<Sha384>(wheel, entry)?,
+        "sha512" => hash::<Sha512>(wheel, entry)?,
+        _ => {
+            return Ok(Some(
+                "has no hash by SHA-256 or better in RECORD".to_owned(),
+            ));
+        }
+    };
+    let is_same = hash == expected.trim_end_matches('=');
+    Ok((!is_same).then(|| "differs from its hash in RECORD".to_owned()))
+}
+
+fn hash<Hash: Digest>(wheel: &Wheel, entry: &ZipEntry) -> io::Result<String> {
+    let mut writer = DigestWriter(Hash::new());
+    wheel
+        .unpack_entry(entry, &mut writer)
+        .map_err(|e| io::Error::other(format!("has a member `{}` that {e}", entry.name)))?;
+    Ok(BASE64URL_NOPAD.encode(&writer.0.finalize()))
+}
+
+fn fault(member: &str, message: &str) -> Option<RecordFault> {
+    Some(RecordFault {
+        member: member.to_owned(),
+        message: message.to_owned(),
+    })
+}
+
+/// Hashes the bytes that are written.
+struct DigestWriter<Hash>(Hash);
+
+impl<Hash: Digest> Write for DigestWriter<Hash> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
