@@ -368,7 +368,7 @@ fn errors_in_the_manifest_have_their_location() {
     fs::remove_file(package.dir.join("GpuStub.toml")).unwrap();
     let error = package.error();
     assert!(
-        error.contains("does not exist") && error.contains("cargo gpustub init"),
+        error.contains("does not exist") && error.contains("cargo gpustub add cudart"),
         "{error}"
     );
 

@@ -37,9 +37,23 @@ pub struct Add {
     /// Toolkit for build scripts.
     #[command(flatten, next_help_heading = "Toolkit")]
     pub toolkit: AddToolkit,
+    /// Extent of the changes.
+    #[command(flatten)]
+    pub changes: Changes,
     /// Selected package.
     #[command(flatten)]
     pub cargo: Selection,
+}
+
+/// The options of `add` and `remove` about the files that are changed.
+#[derive(Debug, Args)]
+pub struct Changes {
+    /// Change GpuStub.toml only: `cargo gpustub sync` then makes the package build it
+    #[arg(long)]
+    pub no_sync: bool,
+    /// Print the changes without writing them
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 /// The options of `add` about a user-defined library.
@@ -120,9 +134,9 @@ pub struct Remove {
     /// Names of libraries in GpuStub.toml
     #[arg(required = true, value_name = "LIBRARY")]
     pub libraries: Vec<String>,
-    /// Print the changes without writing them
-    #[arg(long)]
-    pub dry_run: bool,
+    /// Extent of the changes.
+    #[command(flatten)]
+    pub changes: Changes,
     /// Selected package.
     #[command(flatten)]
     pub cargo: Selection,

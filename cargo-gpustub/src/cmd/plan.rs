@@ -61,7 +61,7 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
     }
     if packages.is_empty() && clean {
         let message = "no GpuStub.toml in the selected packages and their dependencies";
-        return Err(Error::new(message).help("write one with `cargo gpustub init`"));
+        return Err(Error::new(message).help("`cargo gpustub add <library>` writes one"));
     }
 
     // Packages whose file has errors are left out, so the plan may lack some of their libraries.

@@ -135,6 +135,31 @@ fn patches_helper(root: &str) -> Result<bool, TomlError> {
     Ok((patches.iter()).any(|(_, packages)| packages.get(HELPER).is_some()))
 }
 
+/// Lines for the root manifest that replace a version of the helper, unless this program is a release itself: the
+/// version may not be published.
+pub fn patch_for_version() -> Option<String> {
+    let program = std::env::current_exe().unwrap_or_default();
+    let built_in = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let inside = match installed(&program) {
+        Some(Installed::Registry) => return None,
+        Some(Installed::Path(package)) => package,
+        _ => program,
+    };
+    let checkout = [inside.as_path(), built_in]
+        .into_iter()
+        .flat_map(Path::ancestors)
+        .find(|directory| is_checkout(directory));
+    let mut source = InlineTable::new();
+    match checkout {
+        Some(checkout) => {
+            let helper = checkout.join(HELPER).display().to_string();
+            source.insert("path", helper.into());
+        }
+        None => drop(source.insert("git", env!("CARGO_PKG_REPOSITORY").into())),
+    }
+    Some(format!("[patch.crates-io]\n{HELPER} = {source}"))
+}
+
 /// Source of this program, for a project in `project`.
 fn installed_source(project: &Path) -> HelperSource {
     let program = std::env::current_exe().unwrap_or_default();

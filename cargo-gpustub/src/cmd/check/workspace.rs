@@ -50,6 +50,11 @@ pub fn check(options: &cli::Check) -> Result<(Report, Policies)> {
         report
             .findings
             .extend(operations.iter().map(pending::drift));
+    } else {
+        let remains = selected
+            .iter()
+            .filter_map(|package| pending::remains(package));
+        report.findings.extend(remains);
     }
     report.findings.extend(plan_errors::read(&graph, &selected));
 
