@@ -47,6 +47,32 @@ fn doctor_runs_the_real_run_time() {
     assert!(report.contains("3 functions bound"), "{out}");
 }
 
+/// CUDA 11 and 12 have one file name of cuSOLVER. An empty file declares nothing, so all libraries are examined.
+#[test]
+fn doctor_and_plan_name_a_file_of_two_majors_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    package(directory, "user", "");
+    write(directory, "GpuStub.toml", "schema = 1\n");
+    let (out, _) = ends(0, directory, &["doctor"]);
+    assert!(
+        out.contains("\nall known libraries\n  cublas: ") && out.contains("\n  rocrand: "),
+        "{out}"
+    );
+    assert!(
+        !out.contains("libcusolver.so.11, libcusolver.so.11"),
+        "{out}"
+    );
+
+    let tables = "schema = 1\n[stub.cusolver]\nheader-version = \"12\"\n[stub.hipblaslt]\nheader-version = \"6\"\n";
+    write(directory, "GpuStub.toml", tables);
+    let (out, _) = ends(0, directory, &["plan"]);
+    let names = "load names  libcusolver.so.11, libcusolver.so.12, libcusolver.so\n";
+    let notes = "note        no ABI table: calls of all releases are taken to have the same ABI\n    \
+                 note        packages share its stubs if their header versions have the same major\n";
+    assert!(out.contains(names) && out.contains(notes), "{out}");
+}
+
 #[test]
 fn doctor_without_a_compiler_names_the_remedy() {
     let directory = tempfile::tempdir().unwrap();

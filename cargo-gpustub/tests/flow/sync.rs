@@ -60,7 +60,12 @@ fn user_defined_library_is_added_and_synced() {
 fn a_fresh_project_builds_and_runs() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
-    package(directory, "fresh", "");
+    let queries = repository().join("crates/gpustub");
+    let dependency = format!(
+        "[dependencies]\ngpustub = {{ path = '{}' }}\n",
+        queries.display()
+    );
+    package(directory, "fresh", &dependency);
     // The crates come from this tree, and their dependencies from the source of this build.
     let helper = repository().join("gpustub-build");
     let patch = format!(
@@ -77,9 +82,12 @@ fn a_fresh_project_builds_and_runs() {
         directory,
         "src/main.rs",
         "unsafe extern \"C\" { fn cudaGetDeviceCount(n: *mut i32) -> i32; }\n\
-         fn main() { let mut n = -7; let r = unsafe { cudaGetDeviceCount(&mut n) }; println!(\"{r} {n}\"); }\n",
+         fn main() { let mut n = -7; let r = unsafe { cudaGetDeviceCount(&mut n) }; println!(\"{r} {n}\");\n\
+         for id in [\"cudart\", \"opencl\", \"cuda\"] { println!(\"{}\", gpustub::load(id) == Err(gpustub::Unavailable::UnknownLibrary)); } }\n",
     );
-    ends(0, directory, &["add", "cudart", "--header-version", "12"]);
+    // No function of OpenCL is called, but the image knows it.
+    let add = ["add", "cudart", "opencl", "--header-version", "12"];
+    ends(0, directory, &add);
     let output = Command::new(env!("CARGO"))
         .current_dir(directory)
         .args(["run", "--offline", "--quiet"])
@@ -91,7 +99,8 @@ fn a_fresh_project_builds_and_runs() {
         .output()
         .unwrap();
     let err = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "35 0\n", "{err}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(printed, "35 0\nfalse\nfalse\ntrue\n", "{err}");
     ends(0, directory, &["sync", "--check"]);
     let (plan, _) = ends(0, directory, &["plan"]);
     assert!(
