@@ -57,6 +57,12 @@ fn add(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
     if options.libraries.is_empty() && !options.toolkit.is_given() {
         return add::list(options, shell);
     }
+    if options.changes.dry_run && options.toolkit.is_given() {
+        return Err(
+            Error::new("`--dry-run` does not show changes of the toolkit directory")
+                .help("leave it out, or the toolkit options"),
+        );
+    }
     if !options.libraries.is_empty() {
         let Some(edits) = add::edits(options, shell)? else {
             return Ok(false);

@@ -34,7 +34,10 @@ pub fn edits(options: &cli::Add, shell: &mut Shell) -> Result<Option<Pending>> {
     let workspace = load(options)?;
     let package = workspace.selected_package(|_| true)?;
     if let Some(file) = &options.own.from {
-        return custom::edits(options, file, package, &workspace, shell);
+        return match declared(&workspace, package, shell)? {
+            Some(declared) => custom::edits(options, file, &declared, shell),
+            None => Ok(None),
+        };
     }
     let (mut libraries, unknown) = shipped::look_up(&options.libraries);
     if !unknown.is_empty() {

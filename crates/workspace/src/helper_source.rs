@@ -17,7 +17,6 @@ use serde_json::Value as Json;
 use toml_edit::{DocumentMut, InlineTable, Item, TomlError, Value};
 
 use crate::directories::normalize;
-use crate::workspace::Workspace;
 
 /// Source of a dependency on `gpustub-build`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,14 +37,14 @@ pub enum HelperSource {
 }
 
 impl HelperSource {
-    /// Chooses the source for packages of a workspace. `root`: text of its root manifest.
+    /// Chooses the source for packages of the workspace in `project`. `root`: text of its root manifest.
     /// `packages`: those whose declarations are followed, the most important first.
     ///
     /// # Errors
     ///
     /// The error of a root manifest that is no TOML.
     pub fn choose<'a>(
-        workspace: &Workspace,
+        project: &Path,
         root: &str,
         packages: impl Iterator<Item = &'a Package>,
     ) -> Result<Self, TomlError> {
@@ -59,7 +58,7 @@ impl HelperSource {
         if patches_helper(root)? {
             return Ok(Self::Registry);
         }
-        Ok(installed_source(workspace.root()))
+        Ok(installed_source(project))
     }
 
     /// Value of the dependency in the manifest of `directory`.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use cargo_metadata::Package;
 use gpustub_cdecl::{ResultClass, Results};
 use gpustub_core::diag::{has_errors, listing};
 use gpustub_core::library::{Library, Returns, is_id};
@@ -16,7 +15,7 @@ use gpustub_workspace::ops::Pending;
 use gpustub_workspace::report::Sources;
 use gpustub_workspace::shell::Shell;
 use gpustub_workspace::tables::{Declared, FILE};
-use gpustub_workspace::workspace::{Workspace, directory, target};
+use gpustub_workspace::workspace::target;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Value};
 
 use crate::c_headers::{self, HeaderRequest};
@@ -26,14 +25,10 @@ use crate::{cli, exports};
 pub fn edits(
     options: &cli::Add,
     file: &Path,
-    package: &Package,
-    workspace: &Workspace,
+    declared: &Declared,
     shell: &mut Shell,
 ) -> Result<Option<Pending>> {
     let id = library_id(options)?;
-    let Some(declared) = super::declared(workspace, package, shell)? else {
-        return Ok(None);
-    };
     let stub = declared
         .manifest
         .stubs
@@ -59,7 +54,7 @@ pub fn edits(
     let text = add_stub(&declared.text, id, header)
         .and_then(|text| complete(&text, id, &keys))
         .map_err(|why| Error::new(format!("could not edit `{}`: {why}", declared.display_path)))?;
-    let mut added = Declared::from_text(directory(package), text.clone())?;
+    let mut added = Declared::from_text(&declared.directory, text.clone())?;
     added.manifest.stubs.retain(|stub| stub.id.value == id);
     added.inputs.symbol_files.insert(&path, list_text.clone());
     let (_, diagnostics) = added.plan(&target(None)?, &added.inputs);
@@ -69,8 +64,8 @@ pub fn edits(
     }
 
     let mut edits = Pending::default();
-    edits.write(&directory(package).join(&path), list_text)?;
-    edits.write(&directory(package).join(FILE), text)?;
+    edits.write(&declared.directory.join(&path), list_text)?;
+    edits.write(&declared.directory.join(FILE), text)?;
     let verb = match (edits.is_empty(), stub) {
         (true, _) => "Fresh",
         (false, None) => "Adding",

@@ -64,7 +64,7 @@ fn edit_manifest(
     let mut text = manifest.to_owned();
     if helper.is_none() {
         let members = workspace.members().into_iter();
-        let source = HelperSource::choose(workspace, root_manifest, members)?;
+        let source = HelperSource::choose(workspace.root(), root_manifest, members)?;
         text = cargo_toml::add_helper(&text, source.dependency(directory(package)))?;
     }
     let key = helper
