@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{ACME, acme, cc, ends, gpustub, package, write};
+use super::{acme, cc, ends, write};
 
 #[test]
 fn symbols_are_listed_in_each_format() {
