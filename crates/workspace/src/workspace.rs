@@ -189,11 +189,7 @@ impl Workspace {
                     names.extend(packages.iter().map(|package| package.name.as_str()));
                 }
                 let error = Error::new("several packages are selected, but this command takes one");
-                let first = names[0];
-                Err(error.help(format!(
-                    "add `-p {first}`; the packages are {}",
-                    names.join(", ")
-                )))
+                Err(error.help(format!("select one with `-p`: {}", names.join(", "))))
             }
         }
     }
