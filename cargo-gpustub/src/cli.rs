@@ -1,5 +1,6 @@
 //! The command line: the commands and their options.
 
+mod add;
 mod archive;
 mod complete;
 mod examples;
@@ -16,6 +17,7 @@ use std::ffi::{OsStr, OsString};
 use clap::builder::UnknownArgumentValueParser;
 use clap::{Arg, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
+pub use crate::cli::add::*;
 pub use crate::cli::archive::*;
 pub use crate::cli::complete::{complete_if_requested, registration};
 pub use crate::cli::options::*;

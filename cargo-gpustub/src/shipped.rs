@@ -115,6 +115,13 @@ pub fn header_versions<'a>(
         if version.is_none() && (family.is_some() || !has_toolkit) {
             version = last_version(options, None);
         }
+        if version.is_some() && library.abi.headers().is_empty() && library.family.is_empty() {
+            let message = format!(
+                "`--header-version` is given for `{}`, whose functions do not depend on it",
+                library.id
+            );
+            return Err(Error::new(message).help("remove the option"));
+        }
         versions.push(version);
     }
     Ok(versions)

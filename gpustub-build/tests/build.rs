@@ -354,7 +354,7 @@ fn errors_in_the_manifest_have_their_location() {
     );
     let error = Package::new("unknown", "schema = 1\n[stub.cudatr]\n").error();
     assert!(
-        error.contains("GpuStub.toml:2:") && error.contains("cudart"),
+        error.contains("GpuStub.toml:2:") && error.contains("did you mean `cudart`?"),
         "{error}"
     );
 
@@ -368,7 +368,7 @@ fn errors_in_the_manifest_have_their_location() {
     fs::remove_file(package.dir.join("GpuStub.toml")).unwrap();
     let error = package.error();
     assert!(
-        error.contains("does not exist") && error.contains("cargo gpustub init"),
+        error.contains("does not exist") && error.contains("cargo gpustub add cudart"),
         "{error}"
     );
 

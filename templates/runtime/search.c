@@ -365,7 +365,14 @@ static char *summarize(const struct search *search)
         append(&text, problem->reason);
         return text.data;
     }
-    for (const struct load_name *name = search->library->load_names; name->name; name++) {
+    const struct load_name *names = search->library->load_names;
+    for (const struct load_name *name = names; name->name; name++) {
+        /* Two majors may share a file name. */
+        const struct load_name *first = names;
+        while (strcmp(first->name, name->name) != 0)
+            first++;
+        if (first != name)
+            continue;
         append(&text, text.length ? ", " : "");
         append(&text, name->name);
     }

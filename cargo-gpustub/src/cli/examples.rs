@@ -7,7 +7,7 @@ pub const EXAMPLES: &[(&[&str], &[&str])] = &[
     (
         &[],
         &[
-            "cargo gpustub add cudart nvrtc --header-version 12.8 && cargo gpustub sync",
+            "cargo gpustub add cudart nvrtc --header-version 12.8",
             "cargo gpustub check dist/*.whl",
             "cargo gpustub export stubs cudart --header-version 13 --out-dir stubs",
         ],
@@ -28,7 +28,7 @@ pub const EXAMPLES: &[(&[&str], &[&str])] = &[
     (
         &["remove"],
         &[
-            "cargo gpustub remove nvrtc && cargo gpustub sync",
+            "cargo gpustub remove nvrtc",
             "cargo gpustub remove -p kernels cudart nvrtc",
         ],
     ),

@@ -6,124 +6,12 @@ use clap::{Args, Subcommand, ValueEnum};
 use gpustub_core::date::Date;
 use gpustub_workspace::selection::Selection;
 
-use crate::cli::values::{FamilyVersion, date, header_version, rule, toolkit_release};
+use crate::cli::values::{FamilyVersion, date, header_version, rule};
 
 /// `init`.
 #[derive(Debug, Args)]
 pub struct Init {
     /// Selected packages.
-    #[command(flatten)]
-    pub cargo: Selection,
-}
-
-/// `add`.
-#[derive(Debug, Args)]
-pub struct Add {
-    /// Names of libraries: cuda, cudart, nvrtc [default: list those that dependencies link]
-    ///
-    /// `cargo gpustub doctor` outside of a package lists all of them.
-    #[arg(value_name = "LIBRARY")]
-    pub libraries: Vec<String>,
-    /// Version of the headers that the program is compiled against
-    ///
-    /// A major, `12`, a release, `12.8`, or `none`, which refuses the functions that depend on it. With a
-    /// name in front, it holds for a toolkit, `cuda=12.8` or `hip=6.4`, or for one library, `cudnn=9`.
-    #[arg(long, value_name = "[NAME=]VERSION", value_parser = header_version)]
-    #[arg(requires = "libraries")]
-    pub header_version: Vec<FamilyVersion>,
-    /// User-defined library.
-    #[command(flatten, next_help_heading = "User-defined library")]
-    pub own: AddOwn,
-    /// Toolkit for build scripts.
-    #[command(flatten, next_help_heading = "Toolkit")]
-    pub toolkit: AddToolkit,
-    /// Selected package.
-    #[command(flatten)]
-    pub cargo: Selection,
-}
-
-/// The options of `add` about a user-defined library.
-#[derive(Debug, Args)]
-pub struct AddOwn {
-    /// Read the load name and the functions of LIBRARY from this shared library
-    ///
-    /// Writes the table and the symbol list. For a declared library it updates the list, and keeps comments
-    /// and `returns=`.
-    #[arg(long, value_name = "FILE", requires = "libraries")]
-    pub from: Option<PathBuf>,
-    /// Read return types from a header, or a directory to include from
-    ///
-    /// clang reads the headers; `CLANG` names another clang.
-    #[arg(long, value_name = "PATH", requires = "from")]
-    pub headers: Vec<PathBuf>,
-    /// Header to include from the directories
-    #[arg(long, value_name = "HEADER", requires = "headers")]
-    pub include: Vec<String>,
-    /// Argument for clang: -DNAME, -Idirectory
-    #[arg(
-        long,
-        value_name = "ARG",
-        requires = "headers",
-        allow_hyphen_values = true
-    )]
-    pub clang_arg: Vec<String>,
-}
-
-/// The options of `add` about the `[toolkit]` table.
-#[derive(Debug, Args)]
-pub struct AddToolkit {
-    /// Lay out a directory that build scripts accept as an installed toolkit: cuda=12.8, hip=6.4
-    #[arg(id = "toolkit", long = "toolkit", value_name = "FAMILY=VERSION")]
-    #[arg(value_parser = toolkit_release)]
-    pub releases: Vec<FamilyVersion>,
-    /// Copy real headers from a toolkit, an include directory or a wheel
-    #[arg(id = "toolkit_headers", long = "toolkit-headers", value_name = "PATH")]
-    pub headers: Vec<PathBuf>,
-    /// Directory of the toolkit, relative to the workspace root [default: gpustub-toolkit]
-    #[arg(id = "toolkit_dir", long = "toolkit-dir", value_name = "DIR")]
-    pub dir: Option<String>,
-    /// Override toolkit variables that the environment sets
-    #[arg(id = "toolkit_force", long = "toolkit-force")]
-    pub force: bool,
-    /// Override the build script of this crate (`[target.<triple>.<links>]`)
-    #[arg(
-        id = "override_build_script",
-        long = "override-build-script",
-        value_name = "CRATE"
-    )]
-    pub override_build_scripts: Vec<String>,
-}
-
-impl AddToolkit {
-    /// Whether any of the options is given.
-    pub fn is_given(&self) -> bool {
-        !self.releases.is_empty()
-            || !self.headers.is_empty()
-            || !self.override_build_scripts.is_empty()
-            || self.dir.is_some()
-            || self.force
-    }
-
-    /// The release of a family; the last one, if it is given several times.
-    pub fn release(&self, family: &str) -> Option<&str> {
-        self.releases
-            .iter()
-            .rev()
-            .find(|release| release.family.as_deref() == Some(family))
-            .map(|release| release.version.as_str())
-    }
-}
-
-/// `remove`.
-#[derive(Debug, Args)]
-pub struct Remove {
-    /// Names of libraries in GpuStub.toml
-    #[arg(required = true, value_name = "LIBRARY")]
-    pub libraries: Vec<String>,
-    /// Print the changes without writing them
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Selected package.
     #[command(flatten)]
     pub cargo: Selection,
 }

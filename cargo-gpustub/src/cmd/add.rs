@@ -11,67 +11,47 @@ use cargo_metadata::Package;
 use gpustub_core::diag::{Diagnostic, MISSING_HEADER_VERSION, UNKNOWN_VERSION, has_errors};
 use gpustub_core::library::Library;
 use gpustub_core::planner::plan;
-use gpustub_workspace::edit::gpustub_toml::add_stub;
+use gpustub_workspace::edit::gpustub_toml::{self, add_stub};
 use gpustub_workspace::error::{Error, Result};
-use gpustub_workspace::ops::{self, Operation};
+use gpustub_workspace::ops::Pending;
 use gpustub_workspace::report::Sources;
 use gpustub_workspace::selection::Selection;
 use gpustub_workspace::shell::Shell;
 use gpustub_workspace::tables::{Declared, FILE};
-use gpustub_workspace::workspace::{Depth, Workspace, directory, target};
+use gpustub_workspace::workspace::{Depth, NO_PACKAGE, Workspace, directory, target};
 
 use crate::cli;
 use crate::dependencies::Dependencies;
 use crate::shipped;
+use crate::state::dlopen;
 use crate::state::headers::KnownHeaders;
 use crate::toolkit::installed::DetectedVersion;
 
-/// Runs the command.
-pub fn run(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
-    let has_libraries = !options.libraries.is_empty() || !options.toolkit.is_given();
-    let is_added = match &options.own.from {
-        Some(file) => custom::add(options, file, shell)?,
-        None => !has_libraries || add_libraries(options, shell)?,
-    };
-    if !is_added {
-        return Ok(false);
-    }
-    if options.toolkit.is_given() {
-        return toolkit::add(&options.toolkit, &options.cargo, shell);
-    }
-    Ok(true)
-}
+pub use toolkit::add as toolkit;
 
-fn add_libraries(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
-    let workspace = Workspace::load(&options.cargo, Depth::Members)?;
+/// The changes of `GpuStub.toml` and symbol lists for the libraries of the command line; `None`: errors were printed.
+pub fn edits(options: &cli::Add, shell: &mut Shell) -> Result<Option<Pending>> {
+    let workspace = load(options)?;
     let package = workspace.selected_package(|_| true)?;
+    if let Some(file) = &options.own.from {
+        return match declared(&workspace, package, shell)? {
+            Some(declared) => custom::edits(options, file, &declared, shell),
+            None => Ok(None),
+        };
+    }
     let (mut libraries, unknown) = shipped::look_up(&options.libraries);
     if !unknown.is_empty() {
         shell.diagnostics(&unknown, &Sources::new())?;
-        return Ok(false);
+        return Ok(None);
     }
     let mut ids = BTreeSet::new();
     libraries.retain(|library| ids.insert(library.id.as_str()));
-    let declared = Declared::read_all(&workspace, &[package])?.remove(0).1;
-    shell.diagnostics(&declared.diagnostics, &declared.sources())?;
-    if has_errors(&declared.diagnostics) {
-        return Ok(false);
-    }
+    let Some(declared) = declared(&workspace, package, shell)? else {
+        return Ok(None);
+    };
     let dependencies = dependencies(&options.cargo, package, shell);
-    let known = KnownHeaders {
-        toolkit_option: KnownHeaders::toolkit_option(&options.toolkit),
-        toolkit_table: Declared::read_shared(&workspace)?
-            .and_then(|shared| shared.manifest.toolkit),
-        crates: dependencies.all.clone(),
-    };
-    let command = match workspace.members().len() {
-        1 => "cargo gpustub add".to_owned(),
-        _ => format!("cargo gpustub add -p {}", package.name),
-    };
-    if libraries.is_empty() {
-        offer::list(&dependencies, &declared.manifest, &known, &command, shell)?;
-        return Ok(true);
-    }
+    let known = known_headers(options, &workspace, &dependencies)?;
+    let command = command(&workspace, package);
 
     let requests = requests(options, &libraries, &declared, &known)?;
     let text = declare(&requests, &declared)?;
@@ -79,23 +59,78 @@ fn add_libraries(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
     let diagnostics = header_errors(added, &requests, &command, options)?;
     shell.diagnostics(&diagnostics, &Sources::new())?;
     if has_errors(&diagnostics) {
-        return Ok(false);
+        return Ok(None);
     }
     report(&requests, &declared.display_path, shell);
-    let operation = Operation::write(
-        directory(package).join(FILE),
-        declared.display_path.clone(),
-        text,
-    )?;
-    let is_done = operation.is_done();
-    if !is_done {
-        ops::apply(&[operation], |o| shell.status(o.verb(), &o.display_path))?;
-    }
-    offer::note_missing(&ids, &dependencies, &declared.manifest, &command, shell)?;
-    if !is_done {
-        shell.note("next: `cargo gpustub sync`");
-    }
+    dlopen::warn_of(&dependencies.linked, Some(&ids), shell)?;
+    offer::note_missing(&ids, &dependencies, &declared.manifest, &command, shell);
+    let mut edits = Pending::default();
+    edits.write(&directory(package).join(FILE), text)?;
+    Ok(Some(edits))
+}
+
+/// Lists the libraries that dependencies link.
+pub fn list(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
+    let workspace = load(options)?;
+    let package = workspace.selected_package(|_| true)?;
+    let Some(declared) = declared(&workspace, package, shell)? else {
+        return Ok(false);
+    };
+    let dependencies = dependencies(&options.cargo, package, shell);
+    let known = known_headers(options, &workspace, &dependencies)?;
+    let command = command(&workspace, package);
+    offer::list(&dependencies, &declared.manifest, &known, &command, shell)?;
     Ok(true)
+}
+
+/// The workspace. Outside of a package, the error names the way of projects without cargo.
+fn load(options: &cli::Add) -> Result<Workspace> {
+    Workspace::load(&options.cargo, Depth::Members).map_err(|error| {
+        if error.help.as_deref() != Some(NO_PACKAGE) {
+            return error;
+        }
+        let libraries = match options.libraries.as_slice() {
+            [] => "cudart".to_owned(),
+            names => names.join(" "),
+        };
+        error.help(format!(
+            "{NO_PACKAGE}; a project without cargo: `cargo gpustub export stubs {libraries} --out-dir stubs`"
+        ))
+    })
+}
+
+/// The package's file, or the one that `init` would write. `None`: errors were printed.
+fn declared(
+    workspace: &Workspace,
+    package: &Package,
+    shell: &mut Shell,
+) -> Result<Option<Declared>> {
+    let declared = match Declared::read(workspace, package)? {
+        Some(declared) => declared,
+        None => Declared::from_text(directory(package), gpustub_toml::new())?,
+    };
+    shell.diagnostics(&declared.diagnostics, &declared.sources())?;
+    Ok((!has_errors(&declared.diagnostics)).then_some(declared))
+}
+
+fn known_headers(
+    options: &cli::Add,
+    workspace: &Workspace,
+    dependencies: &Dependencies,
+) -> Result<KnownHeaders> {
+    Ok(KnownHeaders {
+        toolkit_option: KnownHeaders::toolkit_option(&options.toolkit),
+        toolkit_table: Declared::read_shared(workspace)?.and_then(|shared| shared.manifest.toolkit),
+        crates: dependencies.all.clone(),
+    })
+}
+
+/// The command for a package of the workspace.
+fn command(workspace: &Workspace, package: &Package) -> String {
+    match workspace.members().len() {
+        1 => "cargo gpustub add".to_owned(),
+        _ => format!("cargo gpustub add -p {}", package.name),
+    }
 }
 
 /// Crates that the package links. A workspace whose graph cannot be resolved (no network yet) can

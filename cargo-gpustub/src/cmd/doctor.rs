@@ -103,6 +103,9 @@ fn subjects(options: &cli::Doctor, shell: &mut Shell) -> Result<Vec<Subject>> {
             let Some(declared) = Declared::read(workspace, package)? else {
                 continue;
             };
+            if declared.manifest.stubs.is_empty() && !has_errors(&declared.diagnostics) {
+                continue;
+            }
             subjects.push(Subject {
                 title: declared.display_path.clone(),
                 sources: declared.sources(),

@@ -1,14 +1,12 @@
 //! `cargo gpustub init`: creates a `GpuStub.toml`.
 
-use gpustub_core::library::Library;
 use gpustub_workspace::display_path::display_path;
-use gpustub_workspace::edit::templates;
+use gpustub_workspace::edit::gpustub_toml;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::ops::{self, Operation};
 use gpustub_workspace::shell::Shell;
 use gpustub_workspace::tables::FILE;
 use gpustub_workspace::workspace::{Depth, Workspace, directory};
-use serde_json::json;
 
 use crate::cli;
 
@@ -22,31 +20,10 @@ pub fn run(options: &cli::Init, shell: &mut Shell) -> Result<bool> {
         return Err(Error::new(format!("`{display_path}` already exists"))
             .help("add libraries to it with `cargo gpustub add <library>`"));
     }
-    let operation = Operation::write(path, display_path, manifest_text())?;
+    let operation = Operation::write(path, display_path, gpustub_toml::new())?;
     ops::apply(&[operation], |operation| {
         shell.status(operation.verb(), &operation.display_path)
     })?;
-    shell.note("next: `cargo gpustub add <library>`, then `cargo gpustub sync`");
+    shell.note("next: `cargo gpustub add <library>`");
     Ok(true)
-}
-
-/// Text of the new `GpuStub.toml`, which lists the libraries that gpustub knows.
-fn manifest_text() -> String {
-    let libraries: Vec<_> = Library::builtin_ids()
-        .filter_map(Library::builtin)
-        .collect();
-    let width = libraries
-        .iter()
-        .map(|library| library.id.len())
-        .max()
-        .unwrap_or(0)
-        + 2;
-    let rows: Vec<_> = libraries
-        .iter()
-        .map(|library| {
-            let padding = " ".repeat(width - library.id.len());
-            json!({ "id": library.id, "space": padding, "title": library.title })
-        })
-        .collect();
-    templates::render(FILE, &json!({ "libraries": rows }))
 }

@@ -63,7 +63,7 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
     }
     if packages.is_empty() && clean {
         let message = "no GpuStub.toml in the selected packages and their dependencies";
-        return Err(Error::new(message).help("write one with `cargo gpustub init`"));
+        return Err(Error::new(message).help("`cargo gpustub add <library>` writes one"));
     }
 
     // Packages whose file has errors are left out, so the plan may lack some of their libraries.
@@ -235,14 +235,22 @@ fn describe_library(text: &mut String, library: &LibraryPlan) {
     text.push('\n');
     if !has_abi_table(library) {
         text.push_str(
-            "    note        no ABI table: all releases are taken to have the same ABI\n",
+            "    note        no ABI table: calls of all releases are taken to have the same ABI\n",
         );
+        if library.header_version.is_some() {
+            text.push_str(
+                "    note        packages share its stubs if their header versions have the same major\n",
+            );
+        }
     }
-    row(
-        text,
-        "load names",
-        library.load_names.iter().map(|load| load.name.clone()),
-    );
+    // Two majors may share a file name.
+    let mut names: Vec<String> = Vec::new();
+    for load in &library.load_names {
+        if !names.contains(&load.name) {
+            names.push(load.name.clone());
+        }
+    }
+    row(text, "load names", names.into_iter());
     let _ = writeln!(text, "    ELF note    {}", library.dlopen_note.word());
     row(
         text,

@@ -1,51 +1,46 @@
 //! `cargo gpustub remove`: removes `[stub.<library>]` tables from `GpuStub.toml`.
 
-use gpustub_core::manifest::Manifest;
+use gpustub_core::diag::{Diagnostic, UNKNOWN_LIBRARY};
 use gpustub_core::suggest::nearest;
 use gpustub_workspace::edit::as_before;
 use gpustub_workspace::error::{Error, Result};
-use gpustub_workspace::ops::{self, Operation};
+use gpustub_workspace::ops::Pending;
+use gpustub_workspace::report::Sources;
 use gpustub_workspace::shell::Shell;
 use gpustub_workspace::tables::{Declared, FILE};
 use gpustub_workspace::workspace::{Depth, Workspace, directory};
 use toml_edit::{DocumentMut, Item, Table};
 
 use crate::cli;
+use crate::state::pending;
 
-/// Runs the command.
-pub fn run(options: &cli::Remove, shell: &mut Shell) -> Result<bool> {
+/// The changes of `GpuStub.toml`; `None`: errors were printed.
+pub fn edits(options: &cli::Remove, shell: &mut Shell) -> Result<Option<Pending>> {
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
     let package = workspace.selected_package(|_| true)?;
     // A file with errors can be edited: the removed table may be the one with the error.
     let declared = Declared::read_all(&workspace, &[package])?.remove(0).1;
     let mut text = declared.text.clone();
+    let mut unknown = Vec::new();
     for name in &options.libraries {
-        text = remove_stub_table(&text, name)
-            .map_err(|error| {
-                Error::new(format!(
-                    "could not edit `{}`: {error}",
-                    declared.display_path
-                ))
-            })?
-            .ok_or_else(|| unknown_library(name, &declared))?;
+        let removed = remove_stub_table(&text, name).map_err(|error| {
+            Error::new(format!(
+                "could not edit `{}`: {error}",
+                declared.display_path
+            ))
+        })?;
+        match removed {
+            Some(removed) => text = removed,
+            None => unknown.push(unknown_library(name, &declared)),
+        }
     }
-    let manifest = Manifest::parse(&declared.display_path, &text).0;
-    let operation = Operation::write(
-        directory(package).join(FILE),
-        declared.display_path.clone(),
-        text,
-    )?;
-    if options.dry_run {
-        shell.diff(&operation.diff())?;
-        shell.note("nothing was written (--dry-run)");
-        return Ok(true);
+    shell.diagnostics(&unknown, &Sources::new())?;
+    if !unknown.is_empty() {
+        return Ok(None);
     }
     for name in &options.libraries {
         shell.status("Removing", name);
     }
-    ops::apply(&[operation], |operation| {
-        shell.status(operation.verb(), &operation.display_path)
-    })?;
     for stub in &declared.manifest.stubs {
         if options.libraries.contains(&stub.id.value)
             && let Some(list) = &stub.custom.symbols
@@ -56,35 +51,50 @@ pub fn run(options: &cli::Remove, shell: &mut Shell) -> Result<bool> {
             ));
         }
     }
+    let mut edits = Pending::default();
+    edits.write(&directory(package).join(FILE), text)?;
+    Ok(Some(edits))
+}
+
+/// Lists what else to remove, if the file no longer declares anything.
+pub fn report_unused(options: &cli::Remove, shell: &mut Shell) -> Result<()> {
+    let workspace = Workspace::load(&options.cargo, Depth::Members)?;
+    let package = workspace.selected_package(|_| true)?;
+    let Some(declared) = Declared::read(&workspace, package)? else {
+        return Ok(());
+    };
+    let manifest = &declared.manifest;
     let is_empty = manifest.stubs.is_empty()
         && manifest.device_link_names.is_empty()
         && manifest.archive_names.is_empty()
         && manifest.toolkit.is_none();
-    shell.note(if is_empty {
-        format!(
-            "next: `cargo gpustub sync` updates GpuStub.lock; `{}` no longer declares anything: delete \
-             it, and `cargo gpustub sync` reports what else to remove",
-            declared.display_path
-        )
-    } else {
-        "next: `cargo gpustub sync` updates GpuStub.lock".to_owned()
-    });
-    Ok(true)
+    if is_empty {
+        let mut parts = vec![format!("`{}`", declared.display_path)];
+        parts.extend(pending::parts(package));
+        shell.note(format!(
+            "`{}` no longer declares anything; to stop using gpustub, remove {}, and run `cargo gpustub sync`, which \
+             removes GpuStub.lock",
+            declared.display_path,
+            pending::sentence(&parts)
+        ));
+    }
+    Ok(())
 }
 
-fn unknown_library(name: &str, declared: &Declared) -> Error {
-    let error = Error::new(format!("no `[stub.{name}]` in `{}`", declared.display_path));
+fn unknown_library(name: &str, declared: &Declared) -> Diagnostic {
     let libraries: Vec<&str> = declared
         .manifest
         .stubs
         .iter()
         .map(|stub| stub.id.value.as_str())
         .collect();
-    match nearest(name, libraries.iter().copied()) {
-        Some(library) => error.help(format!("did you mean `{library}`?")),
-        None if libraries.is_empty() => error.help("the file declares no library"),
-        None => error.help(format!("declared libraries are {}", libraries.join(", "))),
-    }
+    let help = match nearest(name, libraries.iter().copied()) {
+        Some(library) => format!("did you mean `{library}`?"),
+        None if libraries.is_empty() => "the file declares no library".to_owned(),
+        None => format!("declared libraries are {}", libraries.join(", ")),
+    };
+    let message = format!("no `[stub.{name}]` in `{}`", declared.display_path);
+    Diagnostic::error(&UNKNOWN_LIBRARY, message).help(help)
 }
 
 /// Removes `[stub.<id>]` from the text; `None`: the table does not exist.

@@ -1,5 +1,6 @@
 //! `cargo gpustub sync`: updates files from `GpuStub.toml`.
 
+mod left;
 mod refused;
 mod show;
 
@@ -8,10 +9,11 @@ use std::collections::BTreeSet;
 use cargo_metadata::Package;
 use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC, has_errors};
 use gpustub_core::target::Target;
-use gpustub_workspace::error::{Error, Result};
+use gpustub_workspace::error::Result;
 use gpustub_workspace::finalizer::{self, RejectedManifest};
-use gpustub_workspace::ops::{self, Operation};
+use gpustub_workspace::ops::{self, Operation, Pending};
 use gpustub_workspace::report::Sources;
+use gpustub_workspace::selection::Selection;
 use gpustub_workspace::shell::Shell;
 use gpustub_workspace::tables::{Declared, Members};
 use gpustub_workspace::workspace::{Depth, Workspace, host_triple, target};
@@ -20,18 +22,71 @@ use crate::cli;
 use crate::state::{dlopen, pending};
 use crate::toolkit::SyncProgress;
 
-/// Runs the command: reads all tables, compares the files with them, writes what differs, and reports what the
-/// next build would refuse.
+/// Runs the command.
 pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
+    sync(options, None, &mut false, shell)
+}
+
+/// Applies changes of `GpuStub.toml` by `add` and `remove`, together with the changes of other files that follow: all
+/// of them, or none.
+pub fn run_with_edits(
+    edits: &Pending,
+    dry_run: bool,
+    selection: &Selection,
+    shell: &mut Shell,
+) -> Result<bool> {
+    let options = cli::Sync {
+        check: false,
+        dry_run,
+        print_use_lines: false,
+        target: None,
+        cargo: selection.clone(),
+    };
+    let mut has_started = dry_run || edits.is_empty();
+    let result = sync(&options, Some(edits), &mut has_started, shell);
+    if !has_started {
+        shell.note("nothing was written; `--no-sync` changes GpuStub.toml only");
+    }
+    result
+}
+
+/// Applies changes of `GpuStub.toml` by `add` and `remove` with `--no-sync`.
+pub fn run_edits_only(edits: &Pending, dry_run: bool, shell: &mut Shell) -> Result<bool> {
+    let operations = edits.clone().into_operations();
+    if dry_run {
+        show::changes(&operations, &[], false, shell)?;
+        return Ok(true);
+    }
+    ops::apply(&operations, |operation| {
+        shell.status(operation.verb(), &operation.display_path)
+    })?;
+    if !operations.is_empty() {
+        shell.note("next: `cargo gpustub sync`");
+    }
+    Ok(true)
+}
+
+/// Reads all tables, compares the files with them, writes what differs, and reports what the next build would refuse.
+/// `edits` are changes of the tables by another command; `has_started` is set when files begin to change.
+fn sync(
+    options: &cli::Sync,
+    edits: Option<&Pending>,
+    has_started: &mut bool,
+    shell: &mut Shell,
+) -> Result<bool> {
     let Some((workspace, is_repaired)) = load(options, shell)? else {
         return Ok(false);
+    };
+    let workspace = match edits {
+        Some(edits) => workspace.with_edits(edits),
+        None => workspace,
     };
     let (declared, unselected) = Declared::read_members(&workspace)?;
     let members = Members::new(&declared, &unselected);
     let has_links = finalizer::may_have_device_links(&workspace, &members);
     // A program need not declare the CUDA code that it links.
     if declared.is_empty() && !has_links {
-        return Err(nothing_declared(&workspace, shell)?);
+        return left::run(options, &workspace, &unselected, shell);
     }
     let root = Declared::read_root(&workspace)?;
     let target = target(options.target.as_deref())?;
@@ -55,16 +110,23 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
     let shared = Declared::read_shared(&workspace)?;
     diagnostics.extend(unreported(shared.as_ref(), &declared, root.as_ref()));
     shell.diagnostics(&diagnostics, &sources(shared.as_ref(), &declared))?;
-    // Before changes for which cargo would have to resolve dependencies again.
-    let stubs = stub_ids(&declared);
-    dlopen::warn(&options.cargo, &workspace, &target.triple, &stubs, shell)?;
+    // Before changes for which cargo would have to resolve dependencies again. `add` warns of its libraries.
+    if edits.is_none() {
+        let stubs = stub_ids(&declared);
+        dlopen::warn(&options.cargo, &workspace, &target.triple, &stubs, shell)?;
+    }
 
     let is_read_only = options.check || options.dry_run;
+    if edits.is_some_and(|edits| !edits.is_empty()) && !is_read_only && has_errors(&diagnostics) {
+        return Ok(false);
+    }
     if !is_read_only {
         pending::refuse_locked(&options.cargo, &operations)?;
+        *has_started = true;
         let mut progress = SyncProgress::new(&workspace, shared.as_ref(), shell);
         ops::apply(&operations, |operation| progress.report(operation))?;
         progress.finish();
+        show::helper_version(&operations, shell);
     }
     show::lines(&use_lines, shell)?;
 
@@ -74,7 +136,7 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
         let has_pending = is_read_only && !operations.is_empty() || !use_lines.is_empty();
         is_clean &= refused::report_graph(
             &options.cargo,
-            &target.triple,
+            (&workspace, &target.triple),
             has_links,
             !is_clean || has_pending,
             &diagnostics,
@@ -97,17 +159,6 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
         return Ok(is_clean && (!is_out_of_sync || options.dry_run));
     }
     Ok(is_clean)
-}
-
-/// Reports what is left of earlier declarations; returns the error that nothing is declared.
-fn nothing_declared(workspace: &Workspace, shell: &mut Shell) -> Result<Error> {
-    let selected = workspace.selected()?;
-    let remains: Vec<Diagnostic> = selected
-        .iter()
-        .filter_map(|package| pending::remains(package))
-        .collect();
-    shell.diagnostics(&remains, &Sources::new())?;
-    Ok(Declared::no_file(&selected))
 }
 
 /// Reports the errors of the plans of all tables. Returns whether there are none.

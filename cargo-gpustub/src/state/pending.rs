@@ -1,6 +1,7 @@
 //! Changes that `sync` would make, for all commands that report or apply them.
 
 mod package;
+mod remains;
 
 use gpustub_core::diag::{Diagnostic, INVALID_VALUE, OUT_OF_SYNC};
 use gpustub_core::manifest::in_out_dir;
@@ -8,7 +9,7 @@ use gpustub_engine::archive;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::finalizer;
 use gpustub_workspace::lock;
-use gpustub_workspace::ops::{Operation, Pending};
+use gpustub_workspace::ops::Operation;
 use gpustub_workspace::selection::Selection;
 use gpustub_workspace::tables::{self, Declared, Members};
 use gpustub_workspace::workspace::Workspace;
@@ -17,7 +18,7 @@ use crate::shipped;
 use crate::toolkit;
 use crate::toolkit::headers::Headers;
 
-pub use package::remains;
+pub use remains::{parts, remains, sentence};
 
 /// Rejects, with `--locked`, changes for which cargo would update `Cargo.lock`.
 pub fn refuse_locked(options: &Selection, operations: &[Operation]) -> Result<()> {
@@ -30,7 +31,7 @@ pub fn refuse_locked(options: &Selection, operations: &[Operation]) -> Result<()
                 "`{}` and Cargo.lock must be updated, but `--locked` was passed",
                 manifest.display_path
             );
-            let help = "run `cargo gpustub sync` without `--locked`, and commit the changes";
+            let help = "run the command without `--locked`, and commit the changes";
             Err(Error::new(message).help(help))
         }
         _ => Ok(()),
@@ -45,7 +46,7 @@ pub fn pending(
     members: &Members,
     has_links: bool,
 ) -> Result<(Vec<Operation>, Vec<Diagnostic>)> {
-    let mut pending = Pending::default();
+    let mut pending = workspace.edits().clone();
     let mut diagnostics = Vec::new();
     for package in workspace.selected()? {
         package::remove_stale_lines(workspace, members, package, &mut pending)?;

@@ -6,6 +6,7 @@ mod completions;
 mod cuda;
 mod device_links;
 mod device_runtime;
+mod doctor;
 mod documents;
 mod empty_path;
 mod examples;

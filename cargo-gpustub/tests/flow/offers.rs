@@ -44,10 +44,10 @@ fn add_lists_what_dependencies_link() {
     );
     assert_eq!(fs::read_to_string(&manifest).unwrap(), "schema = 1\n");
 
-    let (_, err) = ends(0, directory, &["add", "cuda", "opencl"]);
+    let (_, err) = ends(0, directory, &["add", "cuda", "opencl", "--no-sync"]);
     let note = "cudarc 0.19.10 links cudart, nvrtc, too: `cargo gpustub add cudart nvrtc`";
     assert!(err.contains(note), "{err}");
-    let (_, err) = ends(0, directory, &["add", "cudart", "nvrtc"]);
+    let (_, err) = ends(0, directory, &["add", "cudart", "nvrtc", "--no-sync"]);
     assert!(!err.contains("links"), "{err}");
     let expected = "schema = 1\n\n[stub.cuda]\nheader-version = \"12.8\"\n\n[stub.opencl]\n\n\
                     [stub.cudart]\nheader-version = \"12.8\"\n\n\
@@ -89,10 +89,10 @@ fn stubs_that_a_dependency_never_calls_are_reported() {
         let (_, err) = ends(101, directory, &["add"]);
         assert!(err.contains(warning) && err.contains(help), "{err}");
         assert!(err.contains("no dependency links a known one"), "{err}");
-        let (_, err) = ends(0, directory, &["add", "nvrtc"]);
+        let (_, err) = ends(0, directory, &["add", "nvrtc", "--no-sync"]);
         assert!(err.contains("never calls the stubs of nvrtc\n"), "{err}");
         assert!(err.contains("Adding nvrtc"), "{err}");
-        let (_, err) = ends(0, directory, &["add", "opencl"]);
+        let (_, err) = ends(0, directory, &["add", "opencl", "--no-sync"]);
         assert!(!err.contains("dlopen"), "{err}");
         let (_, err) = ends(1, directory, &["check", "-D", "dlopening-dependency"]);
         assert!(err.contains("error[dlopening-dependency]"), "{err}");

@@ -1,8 +1,9 @@
 //! `init`, `add` and `sync`.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -30,7 +31,7 @@ fn user_defined_library_is_added_and_synced() {
         "{err}"
     );
     let add = ["add", "acme", "--from", "libacme.so.3"];
-    ends(0, directory, &add);
+    ends(0, directory, &[&add[..], &["--no-sync"]].concat());
     assert!(!directory.join("GpuStub.lock").exists());
     ends(0, directory, &["sync"]);
     let lock = fs::read_to_string(directory.join("GpuStub.lock")).unwrap();
@@ -59,7 +60,12 @@ fn user_defined_library_is_added_and_synced() {
 fn a_fresh_project_builds_and_runs() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
-    package(directory, "fresh", "");
+    let queries = repository().join("crates/gpustub");
+    let dependency = format!(
+        "[dependencies]\ngpustub = {{ path = '{}' }}\n",
+        queries.display()
+    );
+    package(directory, "fresh", &dependency);
     // The crates come from this tree, and their dependencies from the source of this build.
     let helper = repository().join("gpustub-build");
     let patch = format!(
@@ -76,11 +82,12 @@ fn a_fresh_project_builds_and_runs() {
         directory,
         "src/main.rs",
         "unsafe extern \"C\" { fn cudaGetDeviceCount(n: *mut i32) -> i32; }\n\
-         fn main() { let mut n = -7; let r = unsafe { cudaGetDeviceCount(&mut n) }; println!(\"{r} {n}\"); }\n",
+         fn main() { let mut n = -7; let r = unsafe { cudaGetDeviceCount(&mut n) }; println!(\"{r} {n}\");\n\
+         for id in [\"cudart\", \"opencl\", \"nvrtc\"] { println!(\"{}\", gpustub::load(id) == Err(gpustub::Unavailable::UnknownLibrary)); } }\n",
     );
-    ends(0, directory, &["init"]);
-    ends(0, directory, &["add", "cudart", "--header-version", "12"]);
-    ends(0, directory, &["sync"]);
+    // No function of OpenCL is called, but the image knows it.
+    let add = ["add", "cudart", "opencl", "--header-version", "12"];
+    ends(0, directory, &add);
     let output = Command::new(env!("CARGO"))
         .current_dir(directory)
         .args(["run", "--offline", "--quiet"])
@@ -92,13 +99,143 @@ fn a_fresh_project_builds_and_runs() {
         .output()
         .unwrap();
     let err = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "35 0\n", "{err}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(printed, "35 0\nfalse\nfalse\ntrue\n", "{err}");
     ends(0, directory, &["sync", "--check"]);
     let (plan, _) = ends(0, directory, &["plan"]);
     assert!(
         plan.starts_with("fresh 0.1.0 (GpuStub.toml)\n  cudart: "),
         "{plan}"
     );
+}
+
+/// The text of each file below a directory, except cargo's lock file.
+fn files(directory: &Path) -> BTreeMap<PathBuf, String> {
+    let mut texts = BTreeMap::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            texts.extend(files(&path));
+        } else if !path.ends_with("Cargo.lock") {
+            let bytes = fs::read(&path).unwrap();
+            texts.insert(path, String::from_utf8_lossy(&bytes).into_owned());
+        }
+    }
+    texts
+}
+
+/// `add` and `remove` change all files or none.
+#[test]
+fn add_and_remove_write_nothing_if_sync_fails() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    package(directory, "user", "");
+    acme(directory);
+    let uneditable = "`build.rs` cannot be edited";
+    for (script, code, command, cause) in [
+        ("fn build() {}\n", 1, &["add", "opencl"][..], uneditable),
+        (
+            "fn build() {}\n",
+            1,
+            &["add", "acme", "--from", "libacme.so.3"],
+            uneditable,
+        ),
+        (
+            "fn main() {}\n",
+            101,
+            &["add", "opencl", "--locked"],
+            "`--locked` was passed",
+        ),
+    ] {
+        write(directory, "build.rs", script);
+        let before = files(directory);
+        let (_, err) = ends(code, directory, command);
+        assert!(err.contains(cause), "{err}");
+        let note = "nothing was written; `--no-sync` changes GpuStub.toml only";
+        assert!(err.contains(note), "{err}");
+        assert!(files(directory) == before, "{command:?}");
+    }
+    let before = files(directory);
+    let (_, err) = ends(0, directory, &["add", "opencl", "--no-sync"]);
+    assert!(err.contains("next: `cargo gpustub sync`"), "{err}");
+    assert_eq!(files(directory).len(), before.len() + 1);
+}
+
+/// A dry run prints what the command then writes.
+#[test]
+fn add_and_remove_print_what_they_would_write() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    package(directory, "user", "");
+    acme(directory);
+    for command in [
+        &["add", "opencl"][..],
+        &["add", "acme", "--from", "libacme.so.3"],
+        &["remove", "opencl"],
+    ] {
+        let before = files(directory);
+        let (diff, err) = ends(0, directory, &[command, &["--dry-run"]].concat());
+        assert!(err.contains("nothing was written (--dry-run)"), "{err}");
+        assert!(files(directory) == before, "{command:?}");
+        ends(0, directory, command);
+        for (path, text) in files(directory) {
+            let is_changed = before.get(&path) != Some(&text);
+            let name = path.strip_prefix(directory).unwrap().display();
+            let is_printed = diff.contains(&format!("+++ b/{name}\n"));
+            assert_eq!(is_changed, is_printed, "{command:?} {name}");
+        }
+        let (_, err) = ends(0, directory, &["sync", "--check"]);
+        assert!(err.contains("Fresh"), "{err}");
+    }
+}
+
+/// From the last library to a package without a trace of gpustub.
+#[test]
+fn a_project_leaves_gpustub() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    package(directory, "user", "");
+    write(directory, "src/main.rs", "fn main() {}\n");
+    let before = files(directory);
+    ends(0, directory, &["add", "opencl"]);
+    let (_, err) = ends(0, directory, &["remove", "opencl"]);
+    let parts = "the line `use user as _;` in `src/main.rs`, the build script `build.rs` and the \
+                 build-dependency `gpustub-build` in `Cargo.toml`";
+    let listed = err.contains(&format!("remove `GpuStub.toml`, {parts}"));
+    assert!(listed && err.contains("GpuStub.lock"), "{err}");
+
+    fs::remove_file(directory.join("GpuStub.toml")).unwrap();
+    let (_, err) = ends(1, directory, &["sync", "--check"]);
+    assert!(err.contains("`GpuStub.lock` does not agree"), "{err}");
+    let (_, err) = ends(1, directory, &["sync"]);
+    let reported =
+        format!("error[out-of-sync]: package `user` has no GpuStub.toml, but still has {parts}\n");
+    assert!(
+        err.contains("Removed GpuStub.lock") && err.contains(&reported),
+        "{err}"
+    );
+    // cargo resolves the graph for `check`.
+    let patch = format!(
+        "[patch.crates-io]\ngpustub-build = {{ path = '{}' }}\n",
+        repository().join("gpustub-build").display()
+    );
+    write(directory, ".cargo/config.toml", &patch);
+    fs::copy(
+        repository().join("Cargo.lock"),
+        directory.join("Cargo.lock"),
+    )
+    .unwrap();
+    let (_, err) = ends(1, directory, &["check"]);
+    assert!(err.contains(&reported), "{err}");
+    fs::remove_dir_all(directory.join(".cargo")).unwrap();
+
+    fs::remove_file(directory.join("build.rs")).unwrap();
+    for (file, text) in &before {
+        fs::write(file, text).unwrap();
+    }
+    assert_eq!(files(directory), before);
+    let (_, err) = ends(101, directory, &["sync"]);
+    assert!(err.contains("package `user` has no GpuStub.toml"), "{err}");
 }
 
 /// Output of `--check` and `--dry-run` for programs and people; neither writes a file.
@@ -163,7 +300,6 @@ fn add_without_a_known_header_version_writes_nothing() {
         manifest(directory),
         "schema = 1\n\n[stub.cudart]\nheader-version = \"none\"\n\n[stub.opencl]\n"
     );
-    ends(0, directory, &["sync"]);
 
     // The file as it was committed before there was an error for it.
     write(directory, "GpuStub.toml", "schema = 1\n[stub.cudart]\n");

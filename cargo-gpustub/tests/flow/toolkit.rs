@@ -31,6 +31,10 @@ fn toolkit_tree_is_written_once_and_kept() {
     user(directory);
     let (_, err) = ends(101, directory, &["add", "--toolkit-dir", "sdk"]);
     assert!(err.contains("--toolkit cuda=12.8"), "{err}");
+    let dry_run = ["add", "--toolkit", "cuda=12.8", "--dry-run"];
+    let (_, err) = ends(101, directory, &dry_run);
+    assert!(err.contains("`--dry-run` does not show"), "{err}");
+    assert!(!directory.join("gpustub-toolkit").exists());
     let (_, err) = ends(0, directory, &["add", "--toolkit", "cuda=12.8"]);
     assert!(err.contains("Wrote gpustub-toolkit (files: "), "{err}");
     assert_eq!(

@@ -227,7 +227,8 @@ impl<'f> Decoder<'f> {
                 &UNSUPPORTED_FORMAT,
                 schema.span,
                 format!("unsupported schema {number}: this gpustub reads schema 1"),
-                "use a newer gpustub (in a build script: `cargo update -p gpustub-build`)",
+                "use a newer gpustub; in a build script: `cargo update -p gpustub-build`, or a newer `rev` of \
+                 its repository in Cargo.toml",
             );
             return false;
         }
@@ -259,6 +260,10 @@ impl<'f> Decoder<'f> {
             };
             let help = match nearest(key, known.iter().copied()) {
                 Some(meant) => format!("did you mean `{meant}`?"),
+                None if known.contains(&"stub") => format!(
+                    "known keys are {}; a library is declared by a table `[stub.NAME]`",
+                    join(known, ", ")
+                ),
                 None => format!("known keys are {}", join(known, ", ")),
             };
             let message = format!("unknown key `{}` {location}", key.escape_debug());

@@ -104,7 +104,7 @@ fn read_manifest(settings: &Settings, path: &Path) -> Result<String, Error> {
         std::io::ErrorKind::NotFound => {
             let message = format!("{} does not exist", path.display());
             Err(Error::new(&IO_ERROR, message)
-                .help("`cargo gpustub init` writes one, `cargo gpustub add cudart` adds a library"))
+                .help("`cargo gpustub add cudart` writes one; without it, the package needs no `gpustub-build`"))
         }
         _ => Err(Error::io("read", path, &e)),
     })

@@ -15,6 +15,12 @@
 //!
 //! No function prints, aborts or allocates (the C run time allocates when it loads a library).
 //!
+//! # Libraries that are known
+//!
+//! The libraries that the `GpuStub.toml` declares are known to an image that calls a function of any of
+//! them. Out of an image that calls none of them, linkers such as lld leave the stubs: [`load`] returns
+//! [`Unavailable::UnknownLibrary`] and [`is_available`] false, also on a machine that has the library.
+//!
 //! # Provider of the stubs
 //!
 //! The stub archive defines the functions behind this crate. At least one package of the program has to
@@ -207,7 +213,8 @@ impl core::error::Error for HandleError {}
 /// # Errors
 ///
 /// [`Unavailable::Missing`] with the reason if no usable library was found,
-/// [`Unavailable::UnknownLibrary`] if this image has no stubs for the library.
+/// [`Unavailable::UnknownLibrary`] if this image has no stubs for the library: none are declared, or the
+/// image calls no function of any declared library.
 ///
 /// ```no_run
 /// let cudart = gpustub::load("cudart")?;
@@ -228,7 +235,8 @@ pub fn load(library: &str) -> Result<Loaded, Unavailable> {
     }
 }
 
-/// Returns whether the library can be used. Loads it unless that has already happened.
+/// Returns whether the library can be used. Loads it unless that has already happened. False also if
+/// this image calls no function of any declared library: linkers then leave the stubs out.
 ///
 /// ```no_run
 /// let device = if gpustub::is_available("cudart") { "cuda" } else { "cpu" };

@@ -53,7 +53,8 @@ pub fn operations(
     with_all_features.features.all_features = true;
     with_all_features.features.features.clear();
     with_all_features.features.no_default_features = false;
-    let full = Workspace::load(&with_all_features, Depth::Graph(&host_triple()))?;
+    let full = Workspace::load(&with_all_features, Depth::Graph(&host_triple()))?
+        .with_edits(workspace.edits());
     let graph = PackageGraph::read(&full)?;
 
     for package in full.selected()? {

@@ -17,7 +17,6 @@ use serde_json::Value as Json;
 use toml_edit::{DocumentMut, InlineTable, Item, TomlError, Value};
 
 use crate::directories::normalize;
-use crate::workspace::Workspace;
 
 /// Source of a dependency on `gpustub-build`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,14 +37,14 @@ pub enum HelperSource {
 }
 
 impl HelperSource {
-    /// Chooses the source for packages of a workspace. `root`: text of its root manifest.
+    /// Chooses the source for packages of the workspace in `project`. `root`: text of its root manifest.
     /// `packages`: those whose declarations are followed, the most important first.
     ///
     /// # Errors
     ///
     /// The error of a root manifest that is no TOML.
     pub fn choose<'a>(
-        workspace: &Workspace,
+        project: &Path,
         root: &str,
         packages: impl Iterator<Item = &'a Package>,
     ) -> Result<Self, TomlError> {
@@ -59,7 +58,7 @@ impl HelperSource {
         if patches_helper(root)? {
             return Ok(Self::Registry);
         }
-        Ok(installed_source(workspace.root()))
+        Ok(installed_source(project))
     }
 
     /// Value of the dependency in the manifest of `directory`.
@@ -133,6 +132,31 @@ fn patches_helper(root: &str) -> Result<bool, TomlError> {
         return Ok(false);
     };
     Ok((patches.iter()).any(|(_, packages)| packages.get(HELPER).is_some()))
+}
+
+/// Lines for the root manifest that replace a version of the helper, unless this program is a release itself: the
+/// version may not be published.
+pub fn patch_for_version() -> Option<String> {
+    let program = std::env::current_exe().unwrap_or_default();
+    let built_in = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let inside = match installed(&program) {
+        Some(Installed::Registry) => return None,
+        Some(Installed::Path(package)) => package,
+        _ => program,
+    };
+    let checkout = [inside.as_path(), built_in]
+        .into_iter()
+        .flat_map(Path::ancestors)
+        .find(|directory| is_checkout(directory));
+    let mut source = InlineTable::new();
+    match checkout {
+        Some(checkout) => {
+            let helper = checkout.join(HELPER).display().to_string();
+            source.insert("path", helper.into());
+        }
+        None => drop(source.insert("git", env!("CARGO_PKG_REPOSITORY").into())),
+    }
+    Some(format!("[patch.crates-io]\n{HELPER} = {source}"))
 }
 
 /// Source of this program, for a project in `project`.

@@ -216,7 +216,7 @@ impl Operation {
 }
 
 /// Consecutive changes: a file may be changed several times.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Pending {
     operations: Vec<Operation>,
 }
@@ -224,10 +224,21 @@ pub struct Pending {
 impl Pending {
     /// The text of a file after the pending changes.
     pub fn read(&self, path: &Path) -> Result<String> {
+        self.read_file(path)
+            .map_err(|e| Error::io("read", path, &e))
+    }
+
+    /// The text of a file after the pending changes, with the cause if it cannot be read.
+    pub(crate) fn read_file(&self, path: &Path) -> io::Result<String> {
         match self.contents(path) {
             Some(Some(bytes)) => Ok(String::from_utf8_lossy(bytes).into_owned()),
-            _ => fs::read_to_string(path).map_err(|e| Error::io("read", path, &e)),
+            _ => fs::read_to_string(path),
         }
+    }
+
+    /// Whether there is no change.
+    pub fn is_empty(&self) -> bool {
+        self.operations.is_empty()
     }
 
     /// Adds a change, unless the pending changes include it.

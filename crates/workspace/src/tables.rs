@@ -1,13 +1,13 @@
 //! Reads and decodes a package's `GpuStub.toml`.
 
 use std::collections::HashSet;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::codes::{MISPLACED_TABLE, UNKNOWN_FEATURE};
 use crate::display_path::display_path;
 use crate::error::{Error, Result};
+use crate::ops::Pending;
 use crate::report::Sources;
 use cargo_metadata::Package;
 use gpustub_core::diag::Diagnostic;
@@ -44,7 +44,7 @@ pub struct Declared {
 impl Declared {
     /// Reads a package's file; `None` if there is none.
     pub fn read(workspace: &Workspace, package: &Package) -> Result<Option<Self>> {
-        let mut declared = Self::read_in(directory(package))?;
+        let mut declared = Self::read_in(directory(package), workspace.edits())?;
         if let Some(declared) = &mut declared {
             let unknown = unknown_features(package, declared);
             let unused = misplaced(workspace, package, declared);
@@ -61,12 +61,12 @@ impl Declared {
         if members.iter().any(|member| directory(member) == root) {
             return Ok(None);
         }
-        Self::read_virtual_root(root)
+        Self::read_virtual_root(root, workspace.edits())
     }
 
     /// Reads the file in a directory that has no package, at the root of a workspace.
-    fn read_virtual_root(root: &Path) -> Result<Option<Self>> {
-        let mut declared = Self::read_in(root)?;
+    fn read_virtual_root(root: &Path, edits: &Pending) -> Result<Option<Self>> {
+        let mut declared = Self::read_in(root, edits)?;
         if let Some(declared) = &mut declared {
             for stub in &declared.manifest.stubs {
                 let id = &stub.id.value;
@@ -86,12 +86,13 @@ impl Declared {
     /// Reads the files of a workspace without running cargo, the root's first. Features are not
     /// validated.
     pub fn read_directories(workspace: &Directories) -> Result<Vec<Self>> {
+        let edits = Pending::default();
         let mut files = Vec::new();
         if workspace.is_virtual() {
-            files.extend(Self::read_virtual_root(&workspace.root)?);
+            files.extend(Self::read_virtual_root(&workspace.root, &edits)?);
         }
         for package in &workspace.packages {
-            files.extend(Self::read_in(package)?);
+            files.extend(Self::read_in(package, &edits)?);
         }
         Ok(files)
     }
@@ -99,7 +100,7 @@ impl Declared {
     /// Reads the file at the root of a workspace, with or without a package there: its settings for
     /// the whole workspace.
     pub fn read_shared(workspace: &Workspace) -> Result<Option<Self>> {
-        Self::read_in(workspace.root())
+        Self::read_in(workspace.root(), workspace.edits())
     }
 
     /// Reads the file of the one selected package, or that of a directory without a package.
@@ -125,7 +126,7 @@ impl Declared {
         }
         let is_named = options.manifest.manifest_path.is_some();
         let path = std::path::absolute(path).map_err(|e| Error::io("find", path, &e))?;
-        let declared = Self::read_in(path.parent().unwrap_or(&path))?;
+        let declared = Self::read_in(path.parent().unwrap_or(&path), &Pending::default())?;
         match &declared {
             None if is_named => {
                 let message = format!("no file `{}`", display_path(&path));
@@ -152,18 +153,22 @@ impl Declared {
         options
     }
 
-    fn read_in(directory: &Path) -> Result<Option<Self>> {
+    fn read_in(directory: &Path, edits: &Pending) -> Result<Option<Self>> {
         let path = directory.join(FILE);
-        let text = match fs::read_to_string(&path) {
+        let text = match edits.read_file(&path) {
             Ok(text) => text,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(Error::io("read", &path, &e)),
         };
-        Self::from_text(directory, text).map(Some)
+        Self::decode(directory, text, edits).map(Some)
     }
 
     /// Decodes a text that is, or will become, the file of a directory.
     pub fn from_text(directory: &Path, text: String) -> Result<Self> {
+        Self::decode(directory, text, &Pending::default())
+    }
+
+    fn decode(directory: &Path, text: String, edits: &Pending) -> Result<Self> {
         let display_path = display_path(&directory.join(FILE));
         let (manifest, diagnostics) = Manifest::parse(&display_path, &text);
         let mut inputs = Inputs {
@@ -175,7 +180,7 @@ impl Declared {
                 continue;
             };
             let absolute_path = directory.join(&list_path.value);
-            match fs::read_to_string(&absolute_path) {
+            match edits.read_file(&absolute_path) {
                 Ok(list) => drop(inputs.symbol_files.insert(&list_path.value, list)),
                 // The planner reports a missing list, with the location of its name.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -219,7 +224,7 @@ impl Declared {
                 packages.len()
             )),
         };
-        error.help("write one with `cargo gpustub init`")
+        error.help("`cargo gpustub add <library>` writes one")
     }
 
     /// Reads the files of all members that have one: of the selected ones, and of the others.

@@ -13,6 +13,9 @@ use gpustub_core::suggest::nearest;
 use gpustub_core::target::{SUPPORTED, Target};
 
 use crate::directories::normalize;
+use crate::edit::cargo_toml::HELPER;
+use crate::helper_source::patch_for_version;
+use crate::ops::Pending;
 use crate::selection::Selection;
 
 /// Extent of the query to cargo.
@@ -31,6 +34,7 @@ pub struct Workspace {
     pub metadata: Metadata,
     selection: clap_cargo::Workspace,
     features: Vec<String>,
+    edits: Pending,
 }
 
 impl Workspace {
@@ -54,7 +58,21 @@ impl Workspace {
             metadata,
             selection: options.workspace.clone(),
             features: options.features.features.clone(),
+            edits: Pending::default(),
         })
+    }
+
+    /// The workspace as it is after these changes of `GpuStub.toml` and symbol lists, which are not
+    /// written yet.
+    #[must_use]
+    pub fn with_edits(mut self, edits: &Pending) -> Self {
+        self.edits = edits.clone();
+        self
+    }
+
+    /// Changes of `GpuStub.toml` and symbol lists that are not written yet.
+    pub fn edits(&self) -> &Pending {
+        &self.edits
     }
 
     /// Directory of the workspace.
@@ -243,7 +261,8 @@ fn no_such_package(name: &str, members: &[&Package]) -> Error {
 }
 
 /// Help for a command outside of a package.
-pub const NO_PACKAGE: &str = "run this inside a package, or name one with `--manifest-path`";
+pub const NO_PACKAGE: &str =
+    "run this inside a package (`cargo init` makes one), or name one with `--manifest-path`";
 
 /// Cargo's own message, without its `error:`.
 fn from_cargo(error: cargo_metadata::Error) -> Error {
@@ -256,11 +275,9 @@ fn from_cargo(error: cargo_metadata::Error) -> Error {
             };
             let text = stderr[start..].trim();
             let text = text.strip_prefix("error: ").unwrap_or(text);
-            let error = Error::new(text);
-            if text.starts_with("could not find `Cargo.toml`") {
-                error.help(NO_PACKAGE)
-            } else {
-                error
+            match help(text) {
+                Some(help) => Error::new(text).help(help),
+                None => Error::new(text),
             }
         }
         cargo_metadata::Error::Io(cause) if cause.kind() == io::ErrorKind::NotFound => {
@@ -269,6 +286,29 @@ fn from_cargo(error: cargo_metadata::Error) -> Error {
         }
         error => Error::new(format!("could not run `cargo metadata`: {error}")),
     }
+}
+
+/// The next step after errors of cargo that new users meet.
+fn help(text: &str) -> Option<String> {
+    if text.starts_with("could not find `Cargo.toml`") {
+        return Some(NO_PACKAGE.to_owned());
+    }
+    if text.contains(&format!("no matching package named `{HELPER}` found"))
+        && let Some(patch) = patch_for_version()
+    {
+        return Some(format!(
+            "until the version is published, add this to the Cargo.toml of the workspace:\n{patch}"
+        ));
+    }
+    [
+        "offline mode",
+        "spurious network error",
+        "failed to connect",
+        "Could not resolve host",
+    ]
+    .iter()
+    .any(|cause| text.contains(cause))
+    .then(|| "download the dependencies: `cargo fetch`, with access to the network".to_owned())
 }
 
 /// Removes `.` and `..` from the root files of targets, so that one file has one path. Cargo reports

@@ -8,30 +8,27 @@ use gpustub_core::diag::{has_errors, listing};
 use gpustub_core::library::{Library, Returns, is_id};
 use gpustub_core::manifest::Stub;
 use gpustub_core::symbols::SymbolList;
-use gpustub_workspace::display_path::display_path;
 use gpustub_workspace::edit::as_before;
 use gpustub_workspace::edit::gpustub_toml::add_stub;
 use gpustub_workspace::error::{Error, Result};
-use gpustub_workspace::ops::{self, Operation};
+use gpustub_workspace::ops::Pending;
 use gpustub_workspace::report::Sources;
 use gpustub_workspace::shell::Shell;
 use gpustub_workspace::tables::{Declared, FILE};
-use gpustub_workspace::workspace::{Depth, Workspace, directory, target};
+use gpustub_workspace::workspace::target;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Value};
 
 use crate::c_headers::{self, HeaderRequest};
 use crate::{cli, exports};
 
-/// Writes the table and the list of the library that the command line names.
-pub fn add(options: &cli::Add, file: &Path, shell: &mut Shell) -> Result<bool> {
+/// The table and the list of the library that the command line names; `None`: errors were printed.
+pub fn edits(
+    options: &cli::Add,
+    file: &Path,
+    declared: &Declared,
+    shell: &mut Shell,
+) -> Result<Option<Pending>> {
     let id = library_id(options)?;
-    let workspace = Workspace::load(&options.cargo, Depth::Members)?;
-    let package = workspace.selected_package(|_| true)?;
-    let declared = Declared::read_all(&workspace, &[package])?.remove(0).1;
-    shell.diagnostics(&declared.diagnostics, &declared.sources())?;
-    if has_errors(&declared.diagnostics) {
-        return Ok(false);
-    }
     let stub = declared
         .manifest
         .stubs
@@ -40,10 +37,10 @@ pub fn add(options: &cli::Add, file: &Path, shell: &mut Shell) -> Result<bool> {
     let path = list_path(id, stub)?;
     let old_text = declared.inputs.symbol_files.get(&path);
     let Some(before) = parse_previous_list(&path, old_text, shell)? else {
-        return Ok(false);
+        return Ok(None);
     };
     let Some(mut list) = read_exports(file, stub, shell)? else {
-        return Ok(false);
+        return Ok(None);
     };
     let results = results(options, &list)?;
     let kept = classify(&mut list, &before, &results.classes);
@@ -57,26 +54,19 @@ pub fn add(options: &cli::Add, file: &Path, shell: &mut Shell) -> Result<bool> {
     let text = add_stub(&declared.text, id, header)
         .and_then(|text| complete(&text, id, &keys))
         .map_err(|why| Error::new(format!("could not edit `{}`: {why}", declared.display_path)))?;
-    let mut added = Declared::from_text(directory(package), text.clone())?;
+    let mut added = Declared::from_text(&declared.directory, text.clone())?;
     added.manifest.stubs.retain(|stub| stub.id.value == id);
     added.inputs.symbol_files.insert(&path, list_text.clone());
     let (_, diagnostics) = added.plan(&target(None)?, &added.inputs);
     shell.diagnostics(&diagnostics, &added.sources())?;
     if has_errors(&diagnostics) {
-        return Ok(false);
+        return Ok(None);
     }
 
-    let absolute = directory(package).join(&path);
-    let mut operations = vec![
-        Operation::write(absolute.clone(), display_path(&absolute), list_text)?,
-        Operation::write(
-            directory(package).join(FILE),
-            declared.display_path.clone(),
-            text,
-        )?,
-    ];
-    operations.retain(|operation| !operation.is_done());
-    let verb = match (operations.is_empty(), stub) {
+    let mut edits = Pending::default();
+    edits.write(&declared.directory.join(&path), list_text)?;
+    edits.write(&declared.directory.join(FILE), text)?;
+    let verb = match (edits.is_empty(), stub) {
         (true, _) => "Fresh",
         (false, None) => "Adding",
         (false, Some(_)) => "Changing",
@@ -84,12 +74,8 @@ pub fn add(options: &cli::Add, file: &Path, shell: &mut Shell) -> Result<bool> {
     let count = list.functions().count();
     let name = load_name(&list, file);
     shell.status(verb, format!("{id} ({name}): {count} functions"));
-    ops::apply(&operations, |o| shell.status(o.verb(), &o.display_path))?;
     report(&list, &kept, options, shell);
-    if !operations.is_empty() {
-        shell.note("next: `cargo gpustub sync`");
-    }
-    Ok(true)
+    Ok(Some(edits))
 }
 
 /// Parses the previous symbol list, and reports what is wrong in it. `None`: it has errors.

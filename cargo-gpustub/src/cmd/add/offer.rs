@@ -91,16 +91,14 @@ fn report_linked(dependencies: &Dependencies, shell: &mut Shell) -> BTreeSet<&'s
     linked
 }
 
-/// Notes the libraries that dependencies link in addition to the added ones, and warns of dependencies
-/// that open the added ones with dlopen.
+/// Notes the libraries that dependencies link in addition to the added ones.
 pub fn note_missing(
     added: &BTreeSet<&str>,
     dependencies: &Dependencies,
     manifest: &Manifest,
     command: &str,
     shell: &mut Shell,
-) -> Result<()> {
-    dlopen::warn_of(&dependencies.linked, Some(added), shell)?;
+) {
     for dependency in &dependencies.linked {
         let mut missing = dependency.links();
         missing.retain(|id| !added.contains(id) && !declares(manifest, id));
@@ -112,7 +110,6 @@ pub fn note_missing(
             ));
         }
     }
-    Ok(())
 }
 
 fn declares(manifest: &Manifest, id: &str) -> bool {

@@ -2,6 +2,7 @@
 
 use cargo_metadata::Package;
 use gpustub_check::{Check, check_workspace};
+use gpustub_core::diag::has_errors;
 use gpustub_core::target::Target;
 use gpustub_workspace::error::Result;
 use gpustub_workspace::finalizer;
@@ -42,6 +43,19 @@ pub fn check(options: &cli::Check) -> Result<(Report, Policies)> {
 
     check_declarations(&graph, &selected, &target, &mut report);
     let members = graph.members(&workspace, &selected);
+    if members.all().any(|(_, file)| has_errors(&file.diagnostics)) {
+        // Tables with errors are left out, and all that follows would be findings about their absence.
+        report.scope.workspace = false;
+        report.unchecked_reason = Some(format!(
+            "generated files and rules were not checked, because of the errors in {FILE}"
+        ));
+        for (_, file) in members.others {
+            report.findings.extend(file.diagnostics.clone());
+            report.sources.extend(file.sources());
+        }
+        report.sources.extend(graph.sources());
+        return Ok((report, policies));
+    }
     if !members.selected.is_empty() {
         let has_links = finalizer::may_have_device_links(&workspace, &members);
         let (operations, diagnostics) =
@@ -50,6 +64,11 @@ pub fn check(options: &cli::Check) -> Result<(Report, Policies)> {
         report
             .findings
             .extend(operations.iter().map(pending::drift));
+    } else {
+        let remains = selected
+            .iter()
+            .filter_map(|package| pending::remains(package));
+        report.findings.extend(remains);
     }
     report.findings.extend(plan_errors::read(&graph, &selected));
 

@@ -77,9 +77,10 @@ fn has_foreign_helper(workspace: &Workspace) -> bool {
 
 /// Reports the errors of `plan`, `check` and the build in the dependency graph, except codes in
 /// `reported`. Returns whether there are none. `has_links`: the graph is required, for device links.
+/// `edited` has the changes that are not written.
 pub(super) fn report_graph(
     options: &Selection,
-    triple: &str,
+    (edited, triple): (&Workspace, &str),
     has_links: bool,
     is_stale: bool,
     reported: &[Diagnostic],
@@ -95,7 +96,7 @@ pub(super) fn report_graph(
             ));
             return Ok(true);
         }
-        loaded => loaded?,
+        loaded => loaded?.with_edits(edited.edits()),
     };
     let selected = workspace.selected()?;
     let graph = PackageGraph::read_selected(&workspace, &selected, options, triple)?;

@@ -15,7 +15,7 @@ use gpustub_workspace::finalizer;
 use gpustub_workspace::helper_source::HelperSource;
 use gpustub_workspace::ops::Pending;
 use gpustub_workspace::shared_root;
-use gpustub_workspace::tables::{Declared, FILE, Members};
+use gpustub_workspace::tables::{Declared, Members};
 use gpustub_workspace::workspace::{Workspace, directory, library};
 use toml_edit::TomlError;
 
@@ -64,7 +64,7 @@ fn edit_manifest(
     let mut text = manifest.to_owned();
     if helper.is_none() {
         let members = workspace.members().into_iter();
-        let source = HelperSource::choose(workspace, root_manifest, members)?;
+        let source = HelperSource::choose(workspace.root(), root_manifest, members)?;
         text = cargo_toml::add_helper(&text, source.dependency(directory(package)))?;
     }
     let key = helper
@@ -89,7 +89,7 @@ fn edit_manifest(
 }
 
 /// The package's build-dependency on `gpustub-build`.
-fn helper(package: &Package) -> Option<&Dependency> {
+pub(super) fn helper(package: &Package) -> Option<&Dependency> {
     package.dependencies.iter().find(|dependency| {
         dependency.kind == DependencyKind::Build && dependency.name == cargo_toml::HELPER
     })
@@ -143,54 +143,13 @@ pub(super) fn remove_stale_lines(
 }
 
 /// Crate name of a dependency in Rust code, if its library has the name of its package.
-fn dependency_crate(dependency: &Dependency) -> String {
+pub(super) fn dependency_crate(dependency: &Dependency) -> String {
     crate_name(dependency.rename.as_ref().unwrap_or(&dependency.name))
 }
 
 /// Name of a package or target as an identifier.
-fn crate_name(name: &str) -> String {
+pub(super) fn crate_name(name: &str) -> String {
     name.replace('-', "_")
-}
-
-/// Diagnostic for lines of former runs in a package that no longer has a `GpuStub.toml`.
-pub fn remains(package: &Package) -> Option<Diagnostic> {
-    let helper = dependency_crate(helper(package)?);
-    let script = package
-        .targets
-        .iter()
-        .find(|target| target.is_kind(TargetKind::CustomBuild))
-        .and_then(|target| fs::read_to_string(&target.src_path).ok())
-        .unwrap_or_default();
-    let builds = script.contains(&build_rs::line(&helper, build_rs::BUILD));
-    let finalizes = script.contains(&build_rs::line(&helper, build_rs::FINALIZE));
-    let links = package
-        .links
-        .as_deref()
-        .filter(|links| links.starts_with("gpustub-"));
-    // Without `links`, a package that finalizes may link its programs itself.
-    if links.is_none() && !builds {
-        return None;
-    }
-    let mut remains = Vec::new();
-    if let Some(links) = links {
-        remains.push(format!("`links = \"{links}\"`"));
-    }
-    remains.push(format!("the build-dependency `{}`", cargo_toml::HELPER));
-    if builds || finalizes {
-        remains.push("the call in its build script".to_owned());
-    }
-    let message = format!(
-        "package `{}` has no {FILE}, but still has {}",
-        package.name,
-        remains.join(", ")
-    );
-    let help = "remove these, or create the file with `cargo gpustub init`";
-    let file = display_path(package.manifest_path.as_std_path());
-    Some(
-        Diagnostic::warning(&OUT_OF_SYNC, message)
-            .with_origin(&file, 0..0)
-            .help(help),
-    )
 }
 
 /// Crates whose device code a package's own may call, with the condition of the dependency for
@@ -301,7 +260,10 @@ fn activating(package: &Package, key: &str) -> BTreeSet<String> {
 }
 
 /// The root files of a package's targets that a filter keeps, apart from its build script.
-fn roots(package: &Package, keeps: impl Fn(&Path) -> bool) -> BTreeSet<(&Path, Edition)> {
+pub(super) fn roots(
+    package: &Package,
+    keeps: impl Fn(&Path) -> bool,
+) -> BTreeSet<(&Path, Edition)> {
     package
         .targets
         .iter()

@@ -1,8 +1,32 @@
 //! Edits of `GpuStub.toml`.
 
+use gpustub_core::library::Library;
+use serde_json::json;
 use toml_edit::{DocumentMut, Item, Table};
 
-use super::as_before;
+use super::{as_before, templates};
+use crate::tables::FILE;
+
+/// Text of a new file, which lists the libraries that gpustub knows.
+pub fn new() -> String {
+    let libraries: Vec<_> = Library::builtin_ids()
+        .filter_map(Library::builtin)
+        .collect();
+    let width = libraries
+        .iter()
+        .map(|library| library.id.len())
+        .max()
+        .unwrap_or(0)
+        + 2;
+    let rows: Vec<_> = libraries
+        .iter()
+        .map(|library| {
+            let padding = " ".repeat(width - library.id.len());
+            json!({ "id": library.id, "space": padding, "title": library.title })
+        })
+        .collect();
+    templates::render(FILE, &json!({ "libraries": rows }))
+}
 
 /// Adds `[stub.<id>]` to the text, and sets its `header-version` if one is given.
 ///

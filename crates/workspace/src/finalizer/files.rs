@@ -312,7 +312,7 @@ fn helper(
     let path = workspace.root().join("Cargo.toml");
     let root = fs::read_to_string(&path).map_err(|e| Error::io("read", &path, &e))?;
     let members = closure.members.keys().map(|&index| graph.packages[index]);
-    let source = HelperSource::choose(workspace, &root, members.chain(workspace.members()))
+    let source = HelperSource::choose(workspace.root(), &root, members.chain(workspace.members()))
         .map_err(|e| Error::new(format!("could not read `{}`: {e}", display_path(&path))))?;
     let mut table = source.table(dir);
     table.insert("features", Array::from_iter([DEVICE_LINK_FEATURE]).into());

@@ -55,12 +55,26 @@ pub fn version<T>(
             value.name,
             shorten(&text.value)
         );
-        decoder.error(&INVALID_VALUE, text.span.clone(), message);
+        let error = decoder.error(&INVALID_VALUE, text.span.clone(), message);
+        let meant = release(&text.value);
+        if parse(&meant).is_some() {
+            error.help = Some(format!("did you mean \"{meant}\"?"));
+        }
     }
     Some(Spanned {
         value: version?,
         span: text.span,
     })
+}
+
+/// Major and minor of a version in another notation: `v12.8`, `12,8`, `12.8.93`.
+fn release(text: &str) -> String {
+    let text = text.trim().trim_start_matches('v').replace(',', ".");
+    let mut parts = text.split('.');
+    match (parts.next(), parts.next()) {
+        (Some(major), Some(minor)) => format!("{major}.{minor}"),
+        _ => text,
+    }
 }
 
 pub fn required_features(decoder: &mut Decoder<'_>, table: &Table<'_>) -> RequiredFeatures {
