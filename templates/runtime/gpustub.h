@@ -31,8 +31,7 @@ enum gpustub_status {
  * clear dlerror(). */
 int gpustub_load(const char *library);
 
-/* Returns 1 if the library can be used, else 0, also if the linker left out all stubs, because this image calls none.
- * Loads it unless that has already happened. */
+/* Returns 1 if the library can be used, else 0. Loads it unless that has already happened. */
 int gpustub_is_available(const char *library);
 
 /* Returns 1 if a call of this function would reach the real library, else 0 (library or function

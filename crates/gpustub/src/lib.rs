@@ -17,9 +17,10 @@
 //!
 //! # Libraries that are known
 //!
-//! The libraries that the `GpuStub.toml` declares are known to an image that calls a function of any of
-//! them. Out of an image that calls none of them, linkers such as lld leave the stubs: [`load`] returns
-//! [`Unavailable::UnknownLibrary`] and [`is_available`] false, also on a machine that has the library.
+//! The libraries that a `GpuStub.toml` declares are known to the image, with and without calls. Of several
+//! packages with a `GpuStub.toml`, lld leaves out those of which the image calls no function, except the first:
+//! [`load`] returns [`Unavailable::UnknownLibrary`] then and [`is_available`] false, also on a machine that has the
+//! library.
 //!
 //! # Provider of the stubs
 //!

@@ -244,17 +244,21 @@ fn packages_share_an_image_with_other_linkers() -> Result<()> {
 }
 
 /// A program that only asks knows its package's libraries, also with lld, which collects sections that only
-/// start and stop symbols refer to.
+/// start and stop symbols refer to: those of a second package.
 #[test]
 #[ignore = "needs lld, mold and gold: ./tests/run"]
 fn queries_know_libraries_of_which_no_function_is_used() -> Result<()> {
     let rig = Rig::with(Stubs::write_for_cargo)?;
     for linker in ["bfd", "gold", "lld", "mold"] {
-        let linker = format!("-fuse-ld={linker}");
-        let (linked, image) = rig.link(&["a"], &[], &[&linker, "-DAPI", "-Wl,--gc-sections"])?;
-        linked.success()?;
-        let output = succeed(&mut Command::new(&image))?.stdout;
-        assert_eq!(output, expected(&["a"], &[], true), "{linker}");
+        let flag = format!("-fuse-ld={linker}");
+        for packages in [&["a"][..], &["a", "b"]] {
+            let (linked, image) =
+                rig.link(packages, &[], &[&flag, "-DAPI", "-Wl,--gc-sections"])?;
+            linked.success()?;
+            let known = if linker == "lld" { &["a"] } else { packages };
+            let output = succeed(&mut Command::new(&image))?.stdout;
+            assert_eq!(output, expected(known, &[], true), "{linker} {packages:?}");
+        }
     }
     Ok(())
 }
