@@ -10,6 +10,7 @@ use std::process::Command;
 use snapbox::cmd::cargo_bin;
 
 use super::pack::pack;
+use super::repair_wheels::hash_and_size;
 use super::{ACME, acme, cc, ends, write};
 
 /// Commands in the help of a command.
@@ -168,15 +169,14 @@ fn build_images(directory: &Path) {
 
 fn pack_wheel(directory: &Path) {
     fs::create_dir(directory.join("dist")).unwrap();
+    let metadata = "Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n";
+    let record = format!(
+        "demo-1.0.dist-info/METADATA,{}\ndemo-1.0.dist-info/RECORD,,\n",
+        hash_and_size(metadata.as_bytes())
+    );
     let members = [
-        (
-            "demo-1.0.dist-info/METADATA",
-            "Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n",
-        ),
-        (
-            "demo-1.0.dist-info/RECORD",
-            "demo-1.0.dist-info/METADATA,,\ndemo-1.0.dist-info/RECORD,,\n",
-        ),
+        ("demo-1.0.dist-info/METADATA", metadata),
+        ("demo-1.0.dist-info/RECORD", &record),
     ];
     let members = members.map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec()));
     pack(

@@ -46,7 +46,7 @@ fn wheel_of(directory: &Path, package: &str, more: &[(&str, &str)], output: &str
 }
 
 /// The end of a file's line in `RECORD`.
-fn hash_and_size(bytes: &[u8]) -> String {
+pub fn hash_and_size(bytes: &[u8]) -> String {
     let mut hasher = Hasher::default();
     hasher.update(bytes);
     let entry = hasher.finish();
