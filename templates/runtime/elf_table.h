@@ -204,7 +204,11 @@ gpustub1_no_part:
  .globl gpustub1_own_parts
  .hidden gpustub1_own_parts
 gpustub1_own_parts:
+ .ifndef .Lparts
+ .long gpustub1_no_part - .
+ .else
  .long .Lparts - .
+ .endif
 
 #ifdef GPUSTUB_EXPORT
 /* Note by which the run time of other images recognises a shared library of stubs (file_check.c). */

@@ -11,15 +11,16 @@ use super::repair::{COUNT, cudart, image};
 use super::repair_wheels::{NAME, wheel};
 use super::{ends, gpustub, write};
 
-/// Bytes of data in the image, which hardly any compression makes smaller.
-const DATA: usize = 8 << 20;
+/// Bytes of data in the image, which hardly any compression makes smaller: more, if a busy machine lets runs end before
+/// the signal arrives.
+const SIZES: [usize; 3] = [8 << 20, 32 << 20, 128 << 20];
 
 /// A wheel with a large image, beside another large file.
-fn large_wheel(directory: &Path) {
+fn large_wheel(directory: &Path, size: usize) {
     cudart(directory, "12");
     // Xorshift (Marsaglia 2003).
     let mut state = 1_u64;
-    let bytes: Vec<u8> = (0..DATA / 8)
+    let bytes: Vec<u8> = (0..size / 8)
         .flat_map(|_| {
             state ^= state << 13;
             state ^= state >> 7;
@@ -81,10 +82,14 @@ fn interrupted_repair(directory: &Path, signal: &str) -> Option<i32> {
 fn interrupted_runs_remove_their_temporary_files() {
     let work = tempfile::tempdir().unwrap();
     let directory = work.path();
-    large_wheel(directory);
+    large_wheel(directory, SIZES[0]);
     for (signal, number) in [("-INT", 2), ("-TERM", 15)] {
-        // A busy machine may let the run end before the signal arrives.
-        let ended_by = (0..10).find_map(|_| interrupted_repair(directory, signal));
+        let ended_by = SIZES.iter().find_map(|&size| {
+            if size != SIZES[0] {
+                large_wheel(directory, size);
+            }
+            (0..5).find_map(|_| interrupted_repair(directory, signal))
+        });
         assert_eq!(ended_by, Some(number));
         let names = names(&directory.join("out"));
         assert!(names.is_empty(), "{names:?}");
@@ -137,17 +142,17 @@ fn interrupted_runs_remove_their_temporary_directories() {
 fn failed_writes_name_the_file_that_was_written() {
     let work = tempfile::tempdir().unwrap();
     let directory = work.path();
-    large_wheel(directory);
+    large_wheel(directory, SIZES[0]);
     let temp = std::env::temp_dir();
     let temp = temp.display();
     // Blocks of 512 bytes (POSIX, ulimit).
     for (limit, message) in [
         (
-            DATA / 1024,
+            SIZES[0] / 1024,
             format!("could not write a temporary file in `{temp}` for `{NAME}"),
         ),
         (
-            (DATA + (1 << 19)) / 512,
+            (SIZES[0] + (1 << 19)) / 512,
             format!("could not write `out/{NAME}`"),
         ),
     ] {
