@@ -115,7 +115,8 @@ pub fn header_versions<'a>(
         if version.is_none() && (family.is_some() || !has_toolkit) {
             version = last_version(options, None);
         }
-        if version.is_some() && library.abi.headers().is_empty() && library.family.is_empty() {
+        let is_version = version.is_some_and(|version| version != "none");
+        if is_version && library.abi.headers().is_empty() && library.family.is_empty() {
             let message = format!(
                 "`--header-version` is given for `{}`, whose functions do not depend on it",
                 library.id

@@ -4,10 +4,12 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{Read, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use gpustub_check::read::Zip;
+use gpustub_repair::record::Hasher;
 use gpustub_tests::Result;
 use gpustub_tests::cargo::program;
 use gpustub_tests::command::{Ran, run, succeed};
@@ -37,12 +39,17 @@ int main(int argc, char **argv) {
 C
 cc -o load load.c -ldl
 printf 'Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n' >acme-1.0.dist-info/METADATA
-printf 'acme/_core.so,sha256=x,1\nacme-1.0.dist-info/RECORD,,\n' >acme-1.0.dist-info/RECORD
 python3 - "$1" <<'PYTHON'
-import sys, zipfile
+import base64, hashlib, sys, zipfile
+names, record = ["acme/_core.so", "acme-1.0.dist-info/METADATA"], "acme-1.0.dist-info/RECORD"
 with zipfile.ZipFile(sys.argv[1], "w", zipfile.ZIP_DEFLATED if PACKED else zipfile.ZIP_STORED) as wheel:
-    for name in ["acme/_core.so", "acme-1.0.dist-info/METADATA", "acme-1.0.dist-info/RECORD"]:
-        wheel.write(name)
+    lines = ""
+    for name in names:
+        data = open(name, "rb").read()
+        hash = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
+        lines += f"{name},sha256={hash},{len(data)}\n"
+        wheel.writestr(name, data)
+    wheel.writestr(record, lines + record + ",,\n")
 PYTHON
 "#;
 
@@ -81,8 +88,8 @@ fn damage(bytes: &[u8], numbers: &mut Numbers) -> Vec<u8> {
     bytes
 }
 
-/// The unmodified wheel: its files stored, so that damage reaches the image instead of its checksum only, as the
-/// checksum is recomputed for half of the damaged wheels.
+/// The unmodified wheel: its files stored, so that damage reaches the image instead of its checksum and hash only, which
+/// are computed again for half of the damaged wheels.
 fn original(directory: &Path, stored: bool) -> Result<Vec<u8>> {
     fs::create_dir_all(directory)?;
     let script = MAKE.replace("PACKED", if stored { "False" } else { "True" });
@@ -197,6 +204,7 @@ fn repair_damaged(count: usize, max_written: usize) -> Result<()> {
     for index in 0..count {
         let mut bytes = damage(&originals[index % 2], &mut numbers);
         if index % 4 < 2 {
+            renew_hashes(&mut bytes);
             renew_checksums(&mut bytes);
         }
         fs::write(&wheel, bytes)?;
@@ -244,8 +252,17 @@ fn short_number(bytes: &[u8], offset: usize) -> usize {
     usize::from(u16::from_le_bytes([bytes[offset], bytes[offset + 1]]))
 }
 
-/// Writes the checksum of each stored file into its headers, where they are intact.
-fn renew_checksums(bytes: &mut [u8]) {
+/// A stored file of a wheel, whose headers are intact.
+struct StoredFile {
+    name: Vec<u8>,
+    /// Offsets of the headers.
+    central: usize,
+    local: usize,
+    contents: Range<usize>,
+}
+
+fn stored_files(bytes: &[u8]) -> Vec<StoredFile> {
+    let mut files = Vec::new();
     let mut start = 0;
     while let Some(offset) = bytes[start..]
         .windows(4)
@@ -260,16 +277,55 @@ fn renew_checksums(bytes: &mut [u8]) {
         if !header.starts_with(b"PK\x03\x04") || short_number(header, 8) != 0 {
             continue;
         }
-        let contents = local + 30 + short_number(header, 26) + short_number(header, 28);
-        let Some(data) = bytes.get(contents..contents.saturating_add(size)) else {
+        let name = local + 30..local + 30 + short_number(header, 26);
+        let contents = name.end + short_number(header, 28);
+        let contents = contents..contents.saturating_add(size);
+        let Some(name) = bytes.get(name) else {
             continue;
         };
+        if bytes.get(contents.clone()).is_some() {
+            files.push(StoredFile {
+                name: name.to_vec(),
+                central,
+                local,
+                contents,
+            });
+        }
+    }
+    files
+}
+
+/// Writes the checksum of each stored file into its headers.
+fn renew_checksums(bytes: &mut [u8]) {
+    for file in stored_files(bytes) {
         let mut crc = flate2::Crc::new();
-        crc.update(data);
+        crc.update(&bytes[file.contents]);
         let sum = crc.sum().to_le_bytes();
-        bytes[local + 14..local + 18].copy_from_slice(&sum);
-        if let Some(field) = bytes.get_mut(central + 16..central + 20) {
+        bytes[file.local + 14..file.local + 18].copy_from_slice(&sum);
+        if let Some(field) = bytes.get_mut(file.central + 16..file.central + 20) {
             field.copy_from_slice(&sum);
+        }
+    }
+}
+
+/// Writes the hash of each stored file into `RECORD`, where its line is intact.
+fn renew_hashes(bytes: &mut [u8]) {
+    let files = stored_files(bytes);
+    let Some(record) = files.iter().find(|file| file.name.ends_with(b"/RECORD")) else {
+        return;
+    };
+    for file in &files {
+        let mut hasher = Hasher::default();
+        hasher.update(&bytes[file.contents.clone()]);
+        let hash = hasher.finish().hash;
+        let line = [&file.name[..], b",sha256="].concat();
+        let lines = &mut bytes[record.contents.clone()];
+        let Some(offset) = lines.windows(line.len()).position(|part| part == line) else {
+            continue;
+        };
+        let start = offset + file.name.len() + 1;
+        if let Some(field) = lines.get_mut(start..start + hash.len()) {
+            field.copy_from_slice(hash.as_bytes());
         }
     }
 }
