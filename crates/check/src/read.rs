@@ -23,7 +23,6 @@ use gpustub_image::{
     ConsumedFn, ElfImage, ObjectFacts, Problem, archive_members, code_may_contain, read_image,
     read_object, read_strings,
 };
-
 use rawzip::ZipSliceArchive;
 
 use crate::display_path::printable;
@@ -33,9 +32,8 @@ use crate::symbol_names::is_relevant;
 use format::{Format, format};
 use limits::{LIMITS, Limits, TOO_MANY};
 use members::MemberReader;
-pub use scratch::{Scratch, scratch_cause};
-
 use scratch::is_scratch_error;
+pub use scratch::{Scratch, scratch_cause};
 use source::{FileBytes, Source};
 pub use zip::Zip;
 

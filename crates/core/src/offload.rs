@@ -137,8 +137,10 @@ impl Images {
             if self.add_binary(data).is_none() {
                 return;
             }
-            let size = number(data, 8, 8).unwrap_or(0).next_multiple_of(8);
-            data = data.get(size.max(8)..).unwrap_or_default();
+            let size = number(data, 8, 8).and_then(|size| size.checked_next_multiple_of(8));
+            data = size
+                .and_then(|size| data.get(size.max(8)..))
+                .unwrap_or_default();
         }
     }
 
@@ -319,6 +321,12 @@ mod tests {
                 }
             );
         }
+        let mut large = binary(2, 4, "gfx90a");
+        large[8..16].fill(0xFF);
+        assert_eq!(
+            OffloadCode::read(&large).map(|code| code.archs.len()),
+            Some(1)
+        );
         let compressed = OffloadCode::read(b"CCOB\x02\0\x01\0").expect("a container");
         assert!(compressed.archs.is_empty() && !compressed.is_openmp);
         for other in [

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::amdgpu_metadata::{WavefrontSizes, wavefront_sizes};
 use crate::error::{Code, Error, Result};
-use crate::image::{BUNDLE, Kind, machine};
+use crate::image::{BUNDLE, EM_AMDGPU, Kind, machine};
 
 /// Lanes of a warp on every GPU of NVIDIA (PTX ISA, `WARP_SZ`).
 const NVIDIA_LANES: u32 = 32;
@@ -104,8 +104,8 @@ fn code_objects(bundle: &[u8]) -> Option<BTreeMap<String, &[u8]>> {
         let (target, rest) = table.split_at_checked(name_size)?;
         table = rest;
         let code_object = bundle.get(offset..offset.checked_add(size)?)?;
-        // The host's part is empty.
-        if machine(code_object).is_some() && code_objects.len() < MAX_CODE_OBJECTS {
+        // The host's part is empty, or a file for the host.
+        if machine(code_object) == Some(EM_AMDGPU) && code_objects.len() < MAX_CODE_OBJECTS {
             code_objects.insert(String::from_utf8_lossy(target).into_owned(), code_object);
         }
     }

@@ -101,6 +101,10 @@ fn check_installed(libraries: &[DeviceLibrary], lib: &Path) -> Result<()> {
         let Some(r#final) = &library.r#final else {
             continue;
         };
+        // Libraries of another build may be found by other means than run paths.
+        if !library.built {
+            continue;
+        }
         let mut process = vec![lib.join(file_name(r#final))];
         for required in required(library, libraries) {
             let stubs = stubs_of(required, libraries);

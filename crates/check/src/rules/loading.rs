@@ -12,7 +12,7 @@ use crate::evidence::image_names;
 use crate::gpu_relation::gpu_images;
 use crate::package::{ContainerKind, Package, PackageImage};
 use crate::rule::{Check, Findings, Rule};
-use crate::search_dirs::LoadedLibraries;
+use crate::search_dirs::{LoadedLibraries, SearchDir, installed, resolve_entry};
 
 pub static UNLOADABLE_IMAGE: Rule = Rule {
     code: Code {
@@ -34,10 +34,8 @@ fn unloadable_image(package: &Package, findings: &mut Findings) {
             run_path: image.facts.link.runpath.clone(),
             ..LoadFacts::default()
         };
-        // Without a run path, LD_LIBRARY_PATH or the loader's configuration is meant to lead to the libraries, as to
-        // those that CMake installs by default.
         let is_unreachable = |name: &str| {
-            facts.run_path.is_some()
+            has_known_run_path(&image, name)
                 && is_started(&image)
                 && has_device_code(&image, name)
                 && libraries.find(&image, name).is_none()
@@ -47,6 +45,34 @@ fn unloadable_image(package: &Package, findings: &mut Findings) {
             findings.on_image(&UNLOADABLE_IMAGE, &image, fault.to_string(), fault.help());
         }
     }
+}
+
+/// Whether all directories of the run path are known, and none of them contains a library of this name, under any file
+/// name. Without a run path, LD_LIBRARY_PATH or the loader's configuration is meant to lead to the libraries, as to those
+/// that CMake installs by default. Symbolic links of a package are unknown.
+fn has_known_run_path(image: &PackageImage<'_>, name: &str) -> bool {
+    let Some(run_path) = &image.facts.link.runpath else {
+        return false;
+    };
+    run_path
+        .split(':')
+        .filter(|entry| !entry.is_empty())
+        .all(|entry| {
+            let SearchDir::Inside(directory) = resolve_entry(image, entry) else {
+                return false;
+            };
+            let mut is_empty = true;
+            for library in image.package.images() {
+                let path = installed(&library.member.path);
+                if path.rsplit_once('/').map_or("", |(parent, _)| parent) == directory {
+                    is_empty = false;
+                    if image_names(&library).any(|known| known == name) {
+                        return false;
+                    }
+                }
+            }
+            !is_empty
+        })
 }
 
 /// Whether nothing may have loaded the image's libraries before. Who opens other libraries is unknown.

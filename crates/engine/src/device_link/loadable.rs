@@ -32,7 +32,11 @@ pub fn check_loadable(libraries: &[PathBuf]) -> Result<(), Error> {
         let is_unreachable = |name: &str| {
             let is_placed = (libraries.iter())
                 .any(|library| library.file_name().is_some_and(|file| file == name));
-            is_placed && !is_reachable(path, facts, name)
+            // The loader proceeds breadth first: another image may have loaded it before.
+            let is_loaded = images.iter().any(|(path, image)| {
+                image.needed.iter().any(|need| need == name) && is_reachable(path, image, name)
+            });
+            is_placed && !is_loaded
         };
         if let Some(fault) = load_faults(facts, &is_registered, &is_unreachable).first() {
             return Err(fault.diagnostic(&path.display().to_string()).into());

@@ -230,15 +230,17 @@ impl<'a> Processes<'a> {
         self.affected_images(pairs)
     }
 
-    /// Whether all objects of both device links are in other images, which each of the two loads: whichever is loaded
-    /// first registers them, and nothing calls the other.
+    /// Whether all objects of both device links are in other images, which each of the two loads and which call its
+    /// functions: whichever is loaded first registers them, and nothing calls the other.
     fn loads_same_libraries(&self, first: ImageId, second: ImageId, ids: &ObjectIds<'a>) -> bool {
         let loaded: [BTreeSet<ImageId>; 2] =
             [first, second].map(|id| self.graph.loaded_with(id).into_iter().collect());
-        let are_all_linked = [first, second]
-            .iter()
-            .all(|&id| linked_objects(&self.image(id)) == *ids);
-        are_all_linked
+        let are_called = [first, second].iter().all(|&id| {
+            let image = self.image(id);
+            let exported = &image.facts.device.exported;
+            linked_objects(&image) == *ids && ids.iter().all(|id| exported.contains(*id))
+        });
+        are_called
             && ids.iter().all(|id| {
                 self.holders.get(id).is_some_and(|holders| {
                     holders.iter().all(|holder| {
