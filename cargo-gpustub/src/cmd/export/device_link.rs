@@ -101,10 +101,6 @@ fn check_installed(libraries: &[DeviceLibrary], lib: &Path) -> Result<()> {
         let Some(r#final) = &library.r#final else {
             continue;
         };
-        // Libraries of another build may be found by other means than run paths.
-        if !library.built {
-            continue;
-        }
         let mut process = vec![lib.join(file_name(r#final))];
         for required in required(library, libraries) {
             let stubs = stubs_of(required, libraries);
@@ -112,7 +108,7 @@ fn check_installed(libraries: &[DeviceLibrary], lib: &Path) -> Result<()> {
                 process.push(lib.join(file_name(file)));
             }
         }
-        check_loadable(&process).map_err(engine_error)?;
+        check_loadable(&process, library.built).map_err(engine_error)?;
     }
     Ok(())
 }

@@ -13,12 +13,13 @@ use crate::files;
 const REGISTER: &[u8] = b"__cudaRegisterLinkedBinary";
 
 /// Checks shared libraries of one process, which were linked or placed together: each finds the others that it needs, and
-/// one of them defines what the objects of all call.
+/// one of them defines what the objects of all call. Libraries of another build (`is_built` false) that have no run path
+/// are meant to be found by other means, such as LD_LIBRARY_PATH.
 ///
 /// # Errors
 ///
 /// If a program could not load one of the libraries, or a library cannot be read.
-pub fn check_loadable(libraries: &[PathBuf]) -> Result<(), Error> {
+pub fn check_loadable(libraries: &[PathBuf], is_built: bool) -> Result<(), Error> {
     let mut images = Vec::new();
     for path in libraries {
         if let Some(facts) = read_facts(path).map_err(|e| files::unread(path, &e))? {
@@ -36,7 +37,9 @@ pub fn check_loadable(libraries: &[PathBuf]) -> Result<(), Error> {
             let is_loaded = images.iter().any(|(path, image)| {
                 image.needed.iter().any(|need| need == name) && is_reachable(path, image, name)
             });
-            is_placed && !is_loaded
+            let has_run_path = facts.run_path.as_ref().is_some_and(|path| !path.is_empty());
+            let is_by_run_path = is_built || has_run_path;
+            is_placed && is_by_run_path && !is_loaded
         };
         if let Some(fault) = load_faults(facts, &is_registered, &is_unreachable).first() {
             return Err(fault.diagnostic(&path.display().to_string()).into());
@@ -216,7 +219,8 @@ mod tests {
     const FINAL: [&str; 4] = ["-shared", "-fPIC", "-nostdlib", "-l:liba.so"];
 
     fn fault(libraries: &[PathBuf]) -> String {
-        check_loadable(libraries).map_or_else(|error| error.to_string(), |()| "none".to_owned())
+        check_loadable(libraries, true)
+            .map_or_else(|error| error.to_string(), |()| "none".to_owned())
     }
 
     #[test]
@@ -252,8 +256,15 @@ mod tests {
                 let is_accepted = !fault.contains("no run path leads to liba.so\n");
                 assert_eq!(is_accepted, is_reachable, "{run_path} {tags}: {fault}");
                 assert_eq!(is_accepted, fault == "none");
+                let has_run_path = run_path != "-Wl,-rpath,";
+                let prebuilt = check_loadable(&[middle.clone(), r#final.clone()], false);
+                assert_eq!(
+                    prebuilt.is_ok(),
+                    is_reachable || !has_run_path,
+                    "{run_path}"
+                );
                 // A library of the system, which no other build made.
-                assert!(check_loadable(&[r#final]).is_ok());
+                assert!(check_loadable(&[r#final], true).is_ok());
             }
         }
     }
@@ -279,15 +290,15 @@ mod tests {
         let whole = std::fs::read(&image).unwrap();
         for length in (0..whole.len()).step_by(7) {
             std::fs::write(&image, &whole[..length]).unwrap();
-            let _ = check_loadable(std::slice::from_ref(&image));
+            let _ = check_loadable(std::slice::from_ref(&image), true);
         }
         // Each byte of the header set.
         for offset in 0..64 {
             let mut bytes = whole.clone();
             bytes[offset] = 0xff;
             std::fs::write(&image, bytes).unwrap();
-            let _ = check_loadable(std::slice::from_ref(&image));
+            let _ = check_loadable(std::slice::from_ref(&image), true);
         }
-        assert!(check_loadable(&[dir.path().join("none.so")]).is_err());
+        assert!(check_loadable(&[dir.path().join("none.so")], true).is_err());
     }
 }

@@ -136,7 +136,7 @@ impl SharedBuild<'_> {
         }
         process.sort();
         process.dedup();
-        check_loadable(&process)
+        check_loadable(&process, true)
     }
 
     fn library(&self, node: NodeId) -> &DeviceLibrary {
