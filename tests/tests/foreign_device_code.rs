@@ -323,7 +323,7 @@ fn offload_binaries_in_host_objects_are_named() -> Result<()> {
     Ok(())
 }
 
-/// What clang and its bundler make of a source: each form of HIP, and OpenMP.
+/// Objects and bundles of clang of one source: each form of HIP, and OpenMP.
 #[test]
 #[ignore = "needs clang-tools-19: ./tests/run --all"]
 fn heavy_containers_of_clang_are_named() -> Result<()> {

@@ -1,26 +1,31 @@
 //! Runs that a signal or a limit ends: no temporary file stays, and the error names the file that was written.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::thread;
-use std::time::Duration;
+use std::process::Command;
 
 use super::repair::{COUNT, cudart, image};
 use super::repair_wheels::{NAME, wheel};
 use super::{ends, gpustub, write};
 
-/// Bytes of data in the image, which hardly any compression makes smaller: more, if a busy machine lets runs end before
-/// the signal arrives.
-const SIZES: [usize; 3] = [8 << 20, 32 << 20, 128 << 20];
+/// Bytes of data in the image, which hardly any compression makes smaller.
+const SIZE: usize = 8 << 20;
+
+/// Interrupts the process instead of renaming the temporary file of the wheel, which is complete then.
+const INTERRUPT: &str = "#include <fcntl.h>\n#include <signal.h>\n#include <stdio.h>\n#include <stdlib.h>\n\
+    #include <string.h>\n#include <unistd.h>\n\
+    int rename(const char *from, const char *to)\n{\n    if (!strstr(from, \".gpustub-\"))\n\
+    \x20       return renameat(AT_FDCWD, from, AT_FDCWD, to);\n    if (access(from, F_OK))\n        abort();\n\
+    \x20   kill(getpid(), atoi(getenv(\"SIGNAL\")));\n    for (;;)\n        pause();\n}\n";
 
 /// A wheel with a large image, beside another large file.
-fn large_wheel(directory: &Path, size: usize) {
+fn large_wheel(directory: &Path) {
     cudart(directory, "12");
     // Xorshift (Marsaglia 2003).
     let mut state = 1_u64;
-    let bytes: Vec<u8> = (0..size / 8)
+    let bytes: Vec<u8> = (0..SIZE / 8)
         .flat_map(|_| {
             state ^= state << 13;
             state ^= state >> 7;
@@ -60,43 +65,31 @@ fn kill(signal: &str, process: u32) {
     );
 }
 
-/// Number of the signal that ended a `repair` into `out`, which is sent as soon as the output is being written; none if
-/// the run ended before.
-fn interrupted_repair(directory: &Path, signal: &str) -> Option<i32> {
-    let out = directory.join("out");
-    let _ = fs::remove_dir_all(&out);
-    let mut repair = gpustub(directory, &["repair", NAME, "--out-dir", "out"]);
-    let mut process = repair.stderr(Stdio::null()).spawn().unwrap();
-    while names(&out).iter().all(|name| !name.starts_with('.')) {
-        if process.try_wait().unwrap().is_some() {
-            return None;
-        }
-        thread::sleep(Duration::from_millis(1));
-    }
-    kill(signal, process.id());
-    process.wait().unwrap().signal()
-}
-
 /// Shells report 130 for SIGINT (2) and 143 for SIGTERM (15).
 #[test]
 fn interrupted_runs_remove_their_temporary_files() {
     let work = tempfile::tempdir().unwrap();
     let directory = work.path();
-    large_wheel(directory, SIZES[0]);
-    for (signal, number) in [("-INT", 2), ("-TERM", 15)] {
-        let ended_by = SIZES.iter().find_map(|&size| {
-            if size != SIZES[0] {
-                large_wheel(directory, size);
-            }
-            (0..5).find_map(|_| interrupted_repair(directory, signal))
-        });
-        assert_eq!(ended_by, Some(number));
+    large_wheel(directory);
+    write(directory, "interrupt.c", INTERRUPT);
+    let flags = ["-shared", "-fPIC", "-o", "interrupt.so", "interrupt.c"];
+    super::cc(directory, &flags);
+    for number in [2, 15] {
+        let mut repair = gpustub(directory, &["repair", NAME, "--out-dir", "out"]);
+        repair
+            .env("LD_PRELOAD", directory.join("interrupt.so"))
+            .env("SIGNAL", number.to_string());
+        let output = repair.output().unwrap();
+        assert_eq!(output.status.signal(), Some(number), "{output:?}");
         let names = names(&directory.join("out"));
         assert!(names.is_empty(), "{names:?}");
     }
 }
 
-/// A C compiler that waits while the temporary directory exists.
+/// A C compiler that interrupts its parent while the temporary directory exists, and stays.
+const COMPILER: &str = "#!/bin/sh\n[ -n \"$(ls \"$TMPDIR\")\" ] || exit 1\necho $$ >\"$STARTED\"\n\
+    kill -TERM $PPID\nexec sleep 600 </dev/null >/dev/null 2>&1\n";
+
 #[test]
 fn interrupted_runs_remove_their_temporary_directories() {
     let work = tempfile::tempdir().unwrap();
@@ -104,33 +97,17 @@ fn interrupted_runs_remove_their_temporary_directories() {
     cudart(directory, "12");
     image(directory, "libuser.so", COUNT, &["-shared"]);
     fs::create_dir(directory.join("tmp")).unwrap();
-    let compiler =
-        "#!/bin/sh\necho $$ >\"$STARTED.new\"; mv \"$STARTED.new\" \"$STARTED\"; exec sleep 60\n";
-    write(directory, "cc", compiler);
-    super::cc(directory, &["--version"]);
-    let mut chmod = Command::new("chmod");
-    assert!(
-        chmod
-            .arg("+x")
-            .arg(directory.join("cc"))
-            .status()
-            .unwrap()
-            .success()
-    );
+    write(directory, "cc", COMPILER);
+    let executable = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(directory.join("cc"), executable).unwrap();
     let started = directory.join("started");
     let mut repair = gpustub(directory, &["repair", "libuser.so", "--out-dir", "out"]);
     repair
         .env("TMPDIR", directory.join("tmp"))
         .env("CC", directory.join("cc"))
         .env("STARTED", &started);
-    let mut process = repair.stderr(Stdio::null()).spawn().unwrap();
-    while !started.exists() {
-        assert!(process.try_wait().unwrap().is_none());
-        thread::sleep(Duration::from_millis(1));
-    }
-    assert!(!names(&directory.join("tmp")).is_empty());
-    kill("-TERM", process.id());
-    assert_eq!(process.wait().unwrap().signal(), Some(15));
+    let output = repair.output().unwrap();
+    assert_eq!(output.status.signal(), Some(15), "{output:?}");
     assert!(names(&directory.join("tmp")).is_empty());
     let compiler: u32 = fs::read_to_string(started).unwrap().trim().parse().unwrap();
     kill("-KILL", compiler);
@@ -142,17 +119,17 @@ fn interrupted_runs_remove_their_temporary_directories() {
 fn failed_writes_name_the_file_that_was_written() {
     let work = tempfile::tempdir().unwrap();
     let directory = work.path();
-    large_wheel(directory, SIZES[0]);
+    large_wheel(directory);
     let temp = std::env::temp_dir();
     let temp = temp.display();
     // Blocks of 512 bytes (POSIX, ulimit).
     for (limit, message) in [
         (
-            SIZES[0] / 1024,
+            SIZE / 1024,
             format!("could not write a temporary file in `{temp}` for `{NAME}"),
         ),
         (
-            (SIZES[0] + (1 << 19)) / 512,
+            (SIZE + (1 << 19)) / 512,
             format!("could not write `out/{NAME}`"),
         ),
     ] {

@@ -22,7 +22,7 @@ impl Temporary {
     ///
     /// # Errors
     ///
-    /// Those of `create`.
+    /// The error of `create`.
     pub fn create<T>(create: impl FnOnce() -> io::Result<(PathBuf, T)>) -> io::Result<(Self, T)> {
         let mut paths = paths();
         let (path, value) = create()?;

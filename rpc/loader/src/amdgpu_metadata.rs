@@ -122,11 +122,11 @@ mod tests {
         }
         let mut image = b"\x7fELF\x02\x01\x01\x40\x03".to_vec();
         image.resize(64 + 56, 0);
-        for (at, value) in [(16, 3_u16), (18, 224), (52, 64), (54, 56), (56, 1)] {
-            image[at..at + 2].copy_from_slice(&value.to_le_bytes());
+        for (offset, value) in [(16, 3_u16), (18, 224), (52, 64), (54, 56), (56, 1)] {
+            image[offset..offset + 2].copy_from_slice(&value.to_le_bytes());
         }
         let size = data.len() as u64;
-        for (at, value) in [
+        for (offset, value) in [
             (32, 64),
             (64, 4),
             (72, 120),
@@ -134,7 +134,7 @@ mod tests {
             (104, size),
             (112, 4),
         ] {
-            image[at..at + 8].copy_from_slice(&u64::to_le_bytes(value));
+            image[offset..offset + 8].copy_from_slice(&u64::to_le_bytes(value));
         }
         image.extend(data);
         image
@@ -152,8 +152,8 @@ mod tests {
         let without = code_object(&[(b"GNU", 3, b"0123456789")]);
         assert_eq!(wavefront_sizes(&without), Some(WavefrontSizes::new()));
         // Metadata of graphics, without kernels.
-        let other = code_object(&[(b"AMDGPU", 32, b"\x81\xaeamdpal.version\x92\x03\x00")]);
-        assert_eq!(wavefront_sizes(&other), Some(WavefrontSizes::new()));
+        let graphics = code_object(&[(b"AMDGPU", 32, b"\x81\xaeamdpal.version\x92\x03\x00")]);
+        assert_eq!(wavefront_sizes(&graphics), Some(WavefrontSizes::new()));
     }
 
     /// Metadata that ends early, or has another type somewhere.
@@ -186,13 +186,13 @@ mod tests {
     #[test]
     fn damaged_code_objects_are_read_to_an_end() {
         let image = code_object(&[(b"AMD", 10, b"a: b\n"), (b"AMDGPU", 32, METADATA_OF_START)]);
-        for at in 0..image.len() {
+        for offset in 0..image.len() {
             for value in [0, 1, 0x7f, 0x80, 0xdf, 0xff] {
                 let mut damaged = image.clone();
-                damaged[at] = value;
+                damaged[offset] = value;
                 let _ = wavefront_sizes(&damaged);
             }
-            let _ = wavefront_sizes(&image[..at]);
+            let _ = wavefront_sizes(&image[..offset]);
         }
     }
 }

@@ -273,10 +273,10 @@ mod tests {
         assert_eq!(error.message, expected);
         // The text of the note is damaged, the rest of the image is not.
         let mut damaged = images.read("image");
-        let at = damaged
+        let offset = damaged
             .windows(14)
             .position(|bytes| bytes == b"amdhsa.kernels");
-        damaged[at.expect("a key") + 14] = 0xc1;
+        damaged[offset.expect("a key") + 14] = 0xc1;
         let error = lanes(&damaged, 32).expect_err("malformed");
         assert!(error.message.starts_with("malformed metadata of kernels"));
     }

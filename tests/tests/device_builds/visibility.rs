@@ -191,7 +191,7 @@ fn heavy_kernels_and_variables_of_another_library_with_toolkit_12() -> Result<()
 fn kernels_and_variables_of_another_library() -> Result<()> {
     let project = entities_are_used(TOOLKIT_13)?;
 
-    // The option of a table is stronger; the error names the one that mends it.
+    // The option of a table is stronger; the error names the value that links.
     let hidden = "compile-options = [\"--device-entity-has-hidden-visibility=true\"]";
     add(&project, "alpha", hidden)?;
     let refused = project.refused(&["build", "-p", "beta"])?;

@@ -372,7 +372,7 @@ fn a_cycle_through_all_nodes_is_one_error() {
     );
 }
 
-/// Whichever image is opened first, its device link registers the only copy of the library, and nothing
+/// The device link of the image that is opened first registers the only copy of the library, and nothing
 /// calls the other.
 #[test]
 fn images_over_one_shared_library_may_each_have_its_device_link() {

@@ -28,7 +28,7 @@ pub fn check_loadable(libraries: &[PathBuf], is_built: bool) -> Result<(), Error
     }
     for (path, facts) in &images {
         let is_registered = |id: &str| {
-            (images.iter()).any(|(_, other)| other.registered.iter().any(|known| known == id))
+            (images.iter()).any(|(_, image)| image.registered.iter().any(|known| known == id))
         };
         let is_unreachable = |name: &str| {
             let is_placed = (libraries.iter())
