@@ -83,7 +83,8 @@ pub fn installed(path: &str) -> &str {
     }
 }
 
-fn join(directory: &str, name: &str) -> String {
+/// Path of a file in a directory, which may be the root.
+pub fn join(directory: &str, name: &str) -> String {
     match directory {
         "" => name.to_owned(),
         directory => format!("{directory}/{name}"),

@@ -1,6 +1,6 @@
 //! Faults of edited images: a library that the loader found before, or the stub library, and no longer finds.
 
-use gpustub_check::search_dirs::{SearchDir, installed, resolve_entry};
+use gpustub_check::search_dirs::{SearchDir, installed, join, resolve_entry};
 use gpustub_check::{Package, PackageImage};
 use gpustub_core::device_link::{LoadFacts, load_faults};
 use gpustub_image::ImageKind;
@@ -52,8 +52,7 @@ fn paths<'a>(
 ) -> impl Iterator<Item = String> + 'a {
     let entries = run_path.into_iter().flat_map(|path| path.split(':'));
     entries.filter_map(move |entry| match resolve_entry(image, entry) {
-        SearchDir::Inside(directory) if directory.is_empty() => Some(name.to_owned()),
-        SearchDir::Inside(directory) => Some(format!("{directory}/{name}")),
+        SearchDir::Inside(directory) => Some(join(&directory, name)),
         _ => None,
     })
 }
