@@ -176,3 +176,83 @@ fn copies_that_stay_name_the_headers() {
     let (_, err) = ends(0, directory, &repair);
     assert!(err.contains("1 function cuda (headers 12)"), "{err}");
 }
+
+/// A wheel whose `_deps.so` needs libcudart and calls no function, as PyTorch's `libtorch_global_deps.so`.
+struct LoadedForOthers {
+    /// Further libraries that `_deps.so` needs, below `link`.
+    needs: &'static [&'static str],
+    /// Whether `_deps.so` also needs `_core.so`, whose functions explain the need of libcudart.
+    needs_core: bool,
+    /// Libraries that `_core.so` needs beside libcudart, whose functions it calls.
+    core_needs: &'static [&'static str],
+    /// The reason in the message about `_deps.so`; `None`: it is edited.
+    reason: Option<&'static str>,
+}
+
+#[rustfmt::skip]
+const LOADED_FOR_OTHERS: [LoadedForOthers; 5] = [
+    LoadedForOthers { needs: &[], needs_core: false, core_needs: &[], reason: None },
+    // There are no stubs of this library.
+    LoadedForOthers { needs: &[], needs_core: false, core_needs: &["libcusparseLt.so.0"], reason: Some("may load it for `_core.so`, which stays as it is") },
+    LoadedForOthers { needs: &["libother.so"], needs_core: false, core_needs: &[], reason: Some("may load it for libother.so of another package") },
+    // A plugin of OpenMM is linked with what its base library calls.
+    LoadedForOthers { needs: &["libother.so"], needs_core: true, core_needs: &[], reason: None },
+    LoadedForOthers { needs: &["libz.so.1"], needs_core: false, core_needs: &[], reason: None },
+];
+
+#[test]
+fn images_that_load_libraries_for_others_keep_them() {
+    for LoadedForOthers {
+        needs,
+        needs_core,
+        core_needs,
+        reason,
+    } in LOADED_FOR_OTHERS
+    {
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path();
+        cudart(directory, "12");
+        let link = |soname: &&str| {
+            let path = format!("link/{soname}");
+            library(directory, &path, "other", &[]);
+            path
+        };
+        let mut needs: Vec<String> = needs.iter().map(link).collect();
+        if needs_core {
+            needs.extend([
+                "content/acme/_core.so".to_owned(),
+                "-Wl,-rpath,$ORIGIN".to_owned(),
+            ]);
+        }
+        let core_needs: Vec<String> = core_needs.iter().map(link).collect();
+        for (name, code, needs) in [("_core", COUNT, &core_needs), ("_deps", "", &needs)] {
+            let soname = format!("-Wl,--no-as-needed,-soname,{name}.so");
+            let mut options = vec!["-shared", &soname];
+            options.extend(needs.iter().map(String::as_str));
+            image(
+                directory,
+                &format!("content/acme/{name}.so"),
+                code,
+                &options,
+            );
+        }
+        wheel(directory, &[]);
+        let before = contents(&directory.join(NAME));
+        let code = i32::from(reason.is_some());
+        let (_, err) = ends(code, directory, &["repair", NAME, "--out-dir", "out"]);
+        let Some(reason) = reason else {
+            let after = contents(&directory.join("out").join(NAME));
+            assert!(!needed(&after, "acme/_deps.so").contains(&"libcudart.so.12".to_owned()));
+            continue;
+        };
+        let line = format!("`_deps.so` calls no function of libcudart.so.12, and {reason}");
+        assert!(err.contains(&line), "{err}");
+        let output = directory.join("out").join(NAME);
+        assert_eq!(output.exists(), core_needs.is_empty(), "{err}");
+        if output.exists() {
+            let after = contents(&output);
+            assert!(before["acme/_deps.so"] == after["acme/_deps.so"]);
+            assert!(before["acme/_core.so"] != after["acme/_core.so"]);
+        }
+    }
+}

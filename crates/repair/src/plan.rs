@@ -1,6 +1,7 @@
 //! The plan of a package: decisions about each image, then groups of images that share a stub library.
 
 mod decide;
+mod for_others;
 mod group;
 mod passed_on;
 mod removed;
@@ -117,6 +118,10 @@ impl Context<'_> {
                     &mut refusals,
                 );
             }
+        }
+        for (id, refusal) in for_others::refusals(self.graph, &decisions) {
+            decisions.remove(&id);
+            refusals.insert(id, refusal);
         }
         let mut diagnostics = Vec::new();
         for (id, refusal) in refusals {
