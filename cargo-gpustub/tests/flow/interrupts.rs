@@ -13,9 +13,11 @@ use super::{ends, gpustub, write};
 /// Bytes of data in the image, which hardly any compression makes smaller.
 const SIZE: usize = 8 << 20;
 
-/// Interrupts the process instead of renaming the temporary file of the wheel, which is complete then.
+/// Interrupts the process instead of renaming the temporary file of the wheel, which is complete then. Shells start jobs in the
+/// background with SIGINT ignored, which programs inherit and keep (POSIX, "Signals and Error Handling" of the shell).
 const INTERRUPT: &str = "#include <fcntl.h>\n#include <signal.h>\n#include <stdio.h>\n#include <stdlib.h>\n\
     #include <string.h>\n#include <unistd.h>\n\
+    __attribute__((constructor)) static void handle(void) { signal(SIGINT, SIG_DFL); }\n\
     int rename(const char *from, const char *to)\n{\n    if (!strstr(from, \".gpustub-\"))\n\
     \x20       return renameat(AT_FDCWD, from, AT_FDCWD, to);\n    if (access(from, F_OK))\n        abort();\n\
     \x20   kill(getpid(), atoi(getenv(\"SIGNAL\")));\n    for (;;)\n        pause();\n}\n";
