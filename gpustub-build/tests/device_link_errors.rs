@@ -328,12 +328,13 @@ fn an_external_archive_without_an_architecture_is_an_error() {
     package.build().finalize().try_build().unwrap();
 }
 
-/// Installs a `cuobjdump` that lists these architectures of `a.o`, and none of `host.o`.
+/// Installs a `cuobjdump` that lists these architectures of `a.o`, and none of `host.o`. As the real one does, it exits
+/// with 255 if there are none.
 fn install_cuobjdump(package: &Package, archs: &str) {
     let script = format!(
-        "#!/bin/sh\necho cuobjdump >>'{}'\necho \"member $3:a.o:\"\n\
-         for arch in {archs}; do echo \"ELF file    1: a.1.$arch.cubin\"; done\n\
-         echo \"member $3:host.o:\"\n",
+        "#!/bin/sh\necho cuobjdump >>'{}'\necho \"member $3:a.o:\"\ncode=255\n\
+         for arch in {archs}; do code=0; echo \"ELF file    1: a.1.$arch.cubin\"; done\n\
+         echo \"member $3:host.o:\"\nexit $code\n",
         package.dir.join("log").display()
     );
     executable(&package.dir.join("toolkit/bin/cuobjdump"), &script);

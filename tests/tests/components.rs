@@ -95,6 +95,33 @@ fn only_headers_that_the_record_names_are_unpacked() -> Result<()> {
     Ok(())
 }
 
+#[test]
+#[ignore = "needs pip of the components: ./tests/run"]
+fn files_of_the_newest_wheel_are_listed() -> Result<()> {
+    let dir = scratch()?;
+    let mut pack = Command::new("python3");
+    pack.args(["-c", PACK]).arg(dir.path());
+    succeed(pack.args(["acme", "acme/libacme.so.1", "acme/__init__.py"]))?;
+    let list = |project: &str| -> Result<_> {
+        let mut command = Command::new("python3");
+        command
+            .arg(repository().join("tests/components/wheel-headers"))
+            .args(["--files", project])
+            .env("PYTHONPATH", component("pip")?)
+            .env("PIP_NO_INDEX", "1")
+            .env("PIP_FIND_LINKS", dir.path());
+        run(&mut command)
+    };
+    let files =
+        "acme\t1\tacme/libacme.so.1\nacme\t1\tacme/__init__.py\nacme\t1\tacme-1.dist-info/RECORD\n";
+    assert_eq!(list("acme")?.success()?.stdout, files);
+    let missing = list("acme-cu13")?;
+    assert_eq!(missing.status.code(), Some(1));
+    let error = "error: no wheel for acme-cu13: the index of pip has none for this machine, or does not answer\n";
+    assert_eq!(missing.stderr, error);
+    Ok(())
+}
+
 /// A directory with `components/install`, whose only component is a source package, and the versions that apt
 /// lists of it, none of which can be downloaded.
 fn install_sources(versions: &[&str]) -> Result<Vec<String>> {

@@ -1,5 +1,5 @@
 //! Reading of relocatable device code, from images that a C compiler builds with the sections and
-//! symbols of nvcc's objects: `cargo-gpustub/tests/check/device-code.h`. `device_images.rs`
+//! symbols of nvcc's objects: `cargo-gpustub/tests/check/device-code.h`. `device_images`
 //! compares nvcc's own output with NVIDIA's tools.
 
 #[path = "../../crates/image/tests/support/damage.rs"]

@@ -29,7 +29,7 @@ use crate::display_path::printable;
 use crate::evidence::{self, TEXTS};
 use crate::package::{ContainerKind, Content, Flaw, FlawKind, Member, Package};
 use crate::symbol_names::is_relevant;
-use format::{Format, format};
+use format::{Format, format, why_skipped};
 use limits::{LIMITS, Limits, TOO_MANY};
 use members::MemberReader;
 use scratch::is_scratch_error;
@@ -171,13 +171,7 @@ impl PackageReader<'_> {
                 let mut package = Package::new(name, ContainerKind::File);
                 package.size = source.size();
                 if format == Format::Other {
-                    let message = match Container::of_file(source.head()?) {
-                        Some(container) => {
-                            format!("{container} by clang, whose device code is not checked")
-                        }
-                        None => "not an ELF file, wheel, crate, zip or tar.gz archive".into(),
-                    };
-                    package.flaw("", FlawKind::Skipped, message);
+                    package.flaw("", FlawKind::Skipped, why_skipped(source.head()?));
                 }
                 self.member(&mut package, file_name.to_owned(), source)?;
                 self.add(package);

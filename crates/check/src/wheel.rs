@@ -153,7 +153,7 @@ static PROJECTS: LazyLock<Projects> =
 
 /// The project whose wheel is known to provide a library of this file name.
 pub fn project_providing(library: &str) -> Option<&'static str> {
-    project_with(&PROJECTS.libraries, library)
+    projects_with(&PROJECTS.libraries, library).next()
 }
 
 /// A wheel of NVIDIA's: the part of its name after `nvidia-`, without the major of CUDA.
@@ -161,9 +161,9 @@ pub fn project_providing(library: &str) -> Option<&'static str> {
 pub struct NvidiaWheel(&'static str);
 
 impl NvidiaWheel {
-    /// The wheel that contains a library of this file name.
-    pub fn providing(library: &str) -> Option<Self> {
-        project_with(&PROJECTS.nvidia, library).map(Self)
+    /// The wheels that contain a library of this file name.
+    pub fn providing(library: &str) -> impl Iterator<Item = Self> {
+        projects_with(&PROJECTS.nvidia, library).map(Self)
     }
 
     /// Whether a project, for any major, is this one: `nvidia-cublas`, `nvidia-cublas-cu12`.
@@ -190,11 +190,14 @@ fn is_cuda_major(directory: &str) -> bool {
         .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
 }
 
-fn project_with<'a>(projects: &'a BTreeMap<String, Vec<String>>, library: &str) -> Option<&'a str> {
-    let (library_stem, _) = library.split_once(".so")?;
+fn projects_with<'a>(
+    projects: &'a BTreeMap<String, Vec<String>>,
+    library: &str,
+) -> impl Iterator<Item = &'a str> {
+    let library_stem = library.split_once(".so").map(|(stem, _)| stem);
     projects
         .iter()
-        .find(|(_, stems)| stems.iter().any(|stem| stem == library_stem))
+        .filter(move |(_, stems)| stems.iter().any(|stem| Some(stem.as_str()) == library_stem))
         .map(|(project, _)| project.as_str())
 }
 
@@ -248,7 +251,11 @@ mod tests {
 
     #[test]
     fn nvidia_wheels_have_a_project_for_each_major_and_a_directory() {
-        let wheel = NvidiaWheel::providing("libcudart.so.12").unwrap();
+        let wheel = NvidiaWheel("cuda-runtime");
+        assert_eq!(
+            NvidiaWheel::providing("libcudart.so.12").collect::<Vec<_>>(),
+            [wheel]
+        );
         for (name, expected) in [
             ("nvidia-cuda-runtime-cu12", true),
             ("nvidia-cuda-runtime", true),
@@ -267,7 +274,8 @@ mod tests {
         ] {
             assert_eq!(wheel.is_directory(directory), expected, "{directory}");
         }
-        assert_eq!(NvidiaWheel::providing("libtorch.so"), None);
+        assert_eq!(NvidiaWheel::providing("libtorch.so").next(), None);
+        assert_eq!(NvidiaWheel::providing("libcufftw.so.12").count(), 2);
     }
 
     #[test]

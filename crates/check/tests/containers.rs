@@ -198,6 +198,14 @@ fn files_of_other_systems_and_unknown_files_are_reported_as_skipped() {
     let unknown = "not an ELF file, wheel, crate, zip or tar.gz archive";
     let of_windows = "programs and libraries of Windows are not checked";
     let of_macos = "programs and libraries of macOS are not checked";
+    // Named on the command line; in a package the objects are files of their own.
+    let thin = read_bytes(b"!<thin>\n", "x.a");
+    assert_eq!(
+        skipped(&thin),
+        ["a thin archive, which only names its objects: check their files"]
+    );
+    let packages = read_bytes(&zip(&[entry("x.a", b"!<thin>\n")]), "x.zip");
+    assert_eq!(skipped(&packages).len(), 0);
     for (bytes, expected) in [
         (&windows[..], Some(of_windows)),
         (&dos, Some(unknown)),

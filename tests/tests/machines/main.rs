@@ -146,6 +146,43 @@ opencl available 0 reason given
     Ok(())
 }
 
+/// The runtime leaves out-parameters as they were if there is no driver, also behind a stub, which sets them to 0 if
+/// there is no runtime.
+#[test]
+#[ignore = "needs cudart and user namespaces: ./tests/run"]
+fn out_parameters_are_zero_without_a_runtime_and_unwritten_without_a_driver() -> Result<()> {
+    let source = repository().join("tests/programs/unwritten.c");
+    let expected = |value| {
+        format!(
+            "cudaGetDeviceCount 35 {value}\ncudaMalloc 35 {value}\ncudaDeviceGetAttribute 35 {value}\n\
+             cudaDriverGetVersion 0 0\n"
+        )
+    };
+    let dir = scratch()?;
+    let with_stubs = program_with_all_stubs(dir.path(), &source)?;
+    let machine = Isolated::new()?;
+    machine.install(&with_stubs, "/program")?;
+    let ran = machine.run("/program", &[])?.success()?;
+    assert_eq!(ran.stdout, expected(0));
+    for (version, file) in [("11.8", "libcudart.so.11.0"), ("13.5", "libcudart.so.13")] {
+        let runtime = wheel_libraries(&format!("cudart-{version}"))?.join(file);
+        let direct = dir.path().join("direct");
+        let mut cc = Command::new("cc");
+        cc.arg(&source).arg(&runtime).arg("-o").arg(&direct);
+        succeed(&mut cc)?;
+        let machine = Isolated::new()?;
+        machine.install(&with_stubs, "/program")?;
+        machine.install(&direct, "/direct")?;
+        machine.install(&runtime, &format!("/lib/{file}"))?;
+        for program in ["/direct", "/program"] {
+            let variables = [("LD_LIBRARY_PATH", "/lib")];
+            let ran = machine.run(program, &variables)?.success()?;
+            assert_eq!(ran.stdout, expected(7), "{program}, {version}");
+        }
+    }
+    Ok(())
+}
+
 /// Every function whose manifest says that it returns a string returns one.
 #[test]
 #[ignore = "needs user namespaces: ./tests/run"]

@@ -1,5 +1,7 @@
 //! Formats of files.
 
+use gpustub_core::offload::Container;
+
 use crate::package::ContainerKind;
 
 /// Maximum size of a text file, and of a `RECORD`, which has a line for each file.
@@ -53,6 +55,17 @@ pub(super) fn format(head: &[u8], path: &str, named: bool) -> Format {
         }
     } else {
         foreign(head).map_or(Format::Other, Format::Foreign)
+    }
+}
+
+/// Reason for skipping a file of another format that is named on the command line.
+pub(super) fn why_skipped(head: &[u8]) -> String {
+    match Container::of_file(head) {
+        Some(container) => format!("{container} by clang, whose device code is not checked"),
+        None if head.starts_with(b"!<thin>\n") => {
+            "a thin archive, which only names its objects: check their files".into()
+        }
+        None => "not an ELF file, wheel, crate, zip or tar.gz archive".into(),
     }
 }
 

@@ -188,17 +188,17 @@ fn libraries(package: &Package, policy: &Policy, findings: &mut Findings) {
 /// Whether a wheel that this one requires provides a library: importing it loads the library, or the image's
 /// run path names its directory.
 fn is_required(image: &PackageImage<'_>, library: &str, wheel: &WheelMetadata) -> bool {
-    let mut projects = wheel.always_requires.iter();
-    if let Some(nvidia) = NvidiaWheel::providing(library) {
-        return projects.any(|project| nvidia.is_project(project))
+    let projects = &wheel.always_requires;
+    NvidiaWheel::providing(library).any(|nvidia| {
+        projects.iter().any(|project| nvidia.is_project(project))
             && image
                 .runpath()
                 .any(|entry| match resolve_entry(image, entry) {
                     SearchDir::Inside(directory) => nvidia.is_directory(&directory),
                     _ => false,
-                });
-    }
-    project_providing(library).is_some_and(|provider| projects.any(|project| project == provider))
+                })
+    }) || project_providing(library)
+        .is_some_and(|provider| projects.iter().any(|project| project == provider))
 }
 
 fn advice(image: &PackageImage<'_>, names: &[&str], wheel: &WheelMetadata) -> String {

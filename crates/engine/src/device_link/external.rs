@@ -2,7 +2,8 @@
 //!
 //! nvlink (13.5) does not report that an object in an archive lacks an architecture: the kernels
 //! are registered, and cannot be launched. The toolkit's cuobjdump, if installed, lists the code of
-//! each object. Its list omits LTO code, so device links with such code are not checked.
+//! each object. Its list omits LTO code, so device links with such code are not checked. If a file has no
+//! device code, it exits with 255: the archive has no list, as without the tool.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,5 +1,5 @@
 //! The container of device code. No header of the toolkit describes the format; this is the output of
-//! `fatbinary` of 13.5, and `cuobjdump` agrees (`tests/tests/device_images.rs`):
+//! `fatbinary` of 13.5, and `cuobjdump` agrees (`tests/tests/device_images/main.rs`):
 //!
 //! | of a container | bytes | | of an entry | bytes |
 //! |---|---|---|---|---|
@@ -8,6 +8,9 @@
 //! | size of what follows | 8..16 | | size of what follows | 8..16 |
 //! | | | | architecture | 28..32 |
 //! | | | | flags: bit 20 `a`, bit 21 `f` | 40..48 |
+//!
+//! The letter is here only: `e_flags` of a cubin are the same for sm_90 and sm_90a, and for sm_100, sm_100a and sm_100f,
+//! since ptxas 13.0 (`tests/tests/device_images/objects.rs`).
 
 use std::collections::BTreeSet;
 

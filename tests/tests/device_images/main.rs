@@ -1,6 +1,8 @@
 //! Real device links: nvcc's own objects, links and images, as `check` and NVIDIA's tools read
 //! them.
 
+mod objects;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -308,8 +310,12 @@ fn listed(file: &Path, flags: &[&str]) -> Result<BTreeSet<String>> {
     let mut archs = BTreeSet::new();
     for (option, head) in [("--list-elf", "sm_"), ("--list-ptx", "compute_")] {
         let mut tool = TOOLKIT_13.tool("cuobjdump")?;
-        let text = run(tool.args(flags).arg(option).arg(file))?.stdout;
-        for name in text.lines().filter(|line| line.contains(" file ")) {
+        let ran = run(tool.args(flags).arg(option).arg(file))?;
+        // Its code for a file without device code, or without code of this kind.
+        if !ran.status.success() && ran.status.code() != Some(255) {
+            return Err(ran.error("cuobjdump failed"));
+        }
+        for name in ran.stdout.lines().filter(|line| line.contains(" file ")) {
             let arch = name
                 .rsplit('.')
                 .nth(1)
