@@ -140,3 +140,23 @@ fn data(
         "included": included,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use gpustub_core::library::Library;
+
+    use super::*;
+
+    /// Without a row, `find_package(CUDAToolkit)` would define no target of the library.
+    #[test]
+    fn libraries_of_cuda_have_names_in_cmake() {
+        let text = render_template("gpustub-cuda-targets.cmake", &json!({ "header": "" }));
+        for library in Library::builtin_ids().filter_map(Library::builtin) {
+            let row = format!("\"{}|", library.id);
+            assert!(
+                library.family == "rocm" || text.contains(&row),
+                "no row {row}"
+            );
+        }
+    }
+}
