@@ -130,7 +130,7 @@ static void addresses(void)
     CALL(cuGetProcAddress_v2("cuKnown", &function, 12000, 2, &status), OUT(function) OUT(status));
     CALL(cuGetProcAddress_v2("cuKnown", &function, 12000, 2, NULL), OUT(function));
     FILL(function), FILL(status);
-    CALL(cuGetProcAddress_v2("cuLater", &function, 12000, 2, &status), OUT(function) OUT(status));
+    CALL(cuGetProcAddress_v2("cuLater", &function, 11030, 2, &status), OUT(function) OUT(status));
     FILL(function), FILL(status);
     CALL(cuGetProcAddress_v2("cuUnknown", &function, 12000, 2, &status), OUT(function) OUT(status));
     CALL(cuGetProcAddress_v2("cuUnknown", NULL, 12000, 2, NULL), );
