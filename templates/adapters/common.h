@@ -246,28 +246,121 @@ static inline int update_of_info(targets to, void *exec, void *graph, struct upd
 
 /* ---- addresses of functions -------------------------------------------------------------------------------- */
 
-typedef int look_up_function(const char *name, void **found, int version,
-                             unsigned long long flags);
-
 /* CUdriverProcAddressQueryResult, cudaDriverEntryPointQueryResult */
 enum { ENTRY_FOUND, ENTRY_NOT_FOUND, VERSION_NOT_SUFFICIENT };
 
-/* cuGetProcAddress of 11 instead of that of 12, which returns success and null if it finds nothing. Version 11
- * fails then, and does not distinguish unknown names from those of a later version: the latter exist for the
- * highest version. */
-static inline int look_up_by_11(look_up_function *get, const char *name, void **function,
-                                int version, unsigned long long flags, int *status)
+/* Whether a name stands for another function of the driver in `version` than in the older `driver`, so that its
+ * prototype does not fit. From cudaTypedefs.h of 13.5: the versions after 11.3, the first with cuGetProcAddress, but
+ * for cuEventElapsedTime, whose two functions have one prototype. */
+static inline int is_changed(const char *name, int driver, int version)
+{
+    static const struct {
+        int version;
+        char name[36];
+    } changes[] __attribute__((section(".rodata.gpustub_driver_changes"))) = {
+        {11040, "cuCtxCreate"},
+        {12050, "cuCtxCreate"},
+        {13000, "cuCtxGetDevice"},
+        {13000, "cuCtxSynchronize"},
+        {11040, "cuDeviceGetUuid"},
+        {12000, "cuGetProcAddress"},
+        {12030, "cuGraphAddDependencies"},
+        {12000, "cuGraphAddKernelNode"},
+        {12030, "cuGraphAddNode"},
+        {13040, "cuGraphAddNode"},
+        {12000, "cuGraphExecKernelNodeSetParams"},
+        {12000, "cuGraphExecUpdate"},
+        {12030, "cuGraphGetEdges"},
+        {12000, "cuGraphKernelNodeGetParams"},
+        {12000, "cuGraphKernelNodeSetParams"},
+        {12030, "cuGraphNodeGetDependencies"},
+        {12030, "cuGraphNodeGetDependentNodes"},
+        {13040, "cuGraphNodeSetParams"},
+        {12030, "cuGraphRemoveDependencies"},
+        {13010, "cuLaunchHostFunc"},
+        {12020, "cuMemAdvise"},
+        {12020, "cuMemPrefetchAsync"},
+        {13000, "cuMemcpy3DBatchAsync"},
+        {13000, "cuMemcpyBatchAsync"},
+        {13010, "cuMulticastBindAddr"},
+        {13010, "cuMulticastBindMem"},
+        {11070, "cuStreamBatchMemOp"},
+        {12030, "cuStreamGetCaptureInfo"},
+        {12050, "cuStreamGetCtx"},
+        {12030, "cuStreamUpdateCaptureDependencies"},
+        {11070, "cuStreamWaitValue32"},
+        {11070, "cuStreamWaitValue64"},
+        {11070, "cuStreamWriteValue32"},
+        {11070, "cuStreamWriteValue64"},
+    };
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
+        if (driver < changes[i].version && changes[i].version <= version &&
+            !strcmp(name, changes[i].name))
+            return 1;
+    return 0;
+}
+
+/* The version to ask a driver for: its own instead of a newer one, which those of 13.0 call an invalid value (cuda.h
+ * 13.0), and those of 12.2 and 12.4 take for theirs. `get_version` is cuDriverGetVersion or cudaDriverGetVersion. */
+static inline int version_within_driver(void *get_version, int version)
+{
+    int driver = 0, code = ((int (*)(int *))(uintptr_t)get_version)(&driver);
+    return !code && 0 < driver && driver < version ? driver : version;
+}
+
+/* cuGetProcAddress_v2 or cudaGetDriverEntryPointByVersion, and the driver's version. */
+static inline int within_driver(targets to, const char *name, void **function, int version,
+                                unsigned long long flags, int *status)
+{
+    int within = version_within_driver(to[1], version);
+    int code = FUNCTION(0, (const char *, void **, int, unsigned long long, int *))(
+        name, function, within, flags, status);
+    if (!code && function && *function && is_changed(name, within, version)) {
+        *function = NULL;
+        if (status)
+            *status = VERSION_NOT_SUFFICIENT;
+    }
+    return code;
+}
+
+#define WITHIN_DRIVER(function, get_version)                                                       \
+    ADAPTER(function, within_driver,                                                               \
+            (const char *name, void **entry, int version, unsigned long long flags, int *status),  \
+            (to, name, entry, version, flags, status), NULL, {get_version})
+
+/* cuGetProcAddress of 11, and the driver's version. */
+static inline int within_driver_11(targets to, const char *name, void **function, int version,
+                                   unsigned long long flags)
+{
+    int within = version_within_driver(to[1], version);
+    void *entry = NULL;
+    int code = FUNCTION(0, (const char *, void **, int, unsigned long long))(
+        name, function ? &entry : NULL, within, flags);
+    if (!code && entry && is_changed(name, within, version))
+        return SYMBOL_NOT_FOUND;
+    if (!code && function)
+        *function = entry;
+    return code;
+}
+
+/* cuGetProcAddress of 11, and the driver's version, instead of cuGetProcAddress of 12, which returns success and null
+ * if it finds nothing. Version 11 fails then, and does not distinguish unknown names from those of a later version: the
+ * latter exist for the driver's own. */
+static inline int look_up_by_11(targets to, const char *name, void **function, int version,
+                                unsigned long long flags, int *status)
 {
     void *later;
-    int found = ENTRY_FOUND, code = get(name, function, version, flags);
+    int query = ENTRY_FOUND, code = within_driver_11(to, name, function, version, flags);
     if (code == SYMBOL_NOT_FOUND) {
-        found = get(name, &later, INT_MAX, flags) ? ENTRY_NOT_FOUND : VERSION_NOT_SUFFICIENT;
+        int is_unknown = FUNCTION(0, (const char *, void **, int, unsigned long long))(
+            name, &later, version_within_driver(to[1], INT_MAX), flags);
+        query = is_unknown ? ENTRY_NOT_FOUND : VERSION_NOT_SUFFICIENT;
         code = 0;
         if (function)
             *function = NULL;
     }
     if (!code && status)
-        *status = found;
+        *status = query;
     return code;
 }
 

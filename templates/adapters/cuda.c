@@ -33,15 +33,13 @@ ADAPTER(cuCtxCreate_v4, context_by_affinities,
 
 /* ---- cuGetProcAddress -------------------------------------------------------------------------------- */
 
-static inline int address_by_11(targets to, const char *name, void **function, int version,
-                                unsigned long long flags, int *status)
-{
-    return look_up_by_11((look_up_function *)(uintptr_t)to[0], name, function, version, flags,
-                         status);
-}
-ADAPTER(cuGetProcAddress_v2, address_by_11,
+WITHIN_DRIVER(cuGetProcAddress_v2, "cuDriverGetVersion")
+ADAPTER(cuGetProcAddress_v2, look_up_by_11,
         (const char *name, void **function, int version, unsigned long long flags, int *status),
-        (to, name, function, version, flags, status), NULL)
+        (to, name, function, version, flags, status), NULL, {"cuDriverGetVersion"})
+ADAPTER(cuGetProcAddress, within_driver_11,
+        (const char *name, void **function, int version, unsigned long long flags),
+        (to, name, function, version, flags), NULL, {"cuDriverGetVersion"})
 
 /* ---- locations of memory ----------------------------------------------------------------------------- */
 

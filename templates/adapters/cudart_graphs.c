@@ -100,8 +100,19 @@ UPDATE_OF_INFO(cudaGraphExecUpdate)
 static inline int entry_point_by_version(targets to, const char *name, void **function,
                                          unsigned long long flags, int *status)
 {
-    return FUNCTION(1, (const char *, void **, unsigned, unsigned long long, int *))(
-        name, function, HEADERS, flags, status);
+    return within_driver(to + 1, name, function, HEADERS, flags, status);
+}
+
+/* A runtime asks for its own version: a driver of 13.0 refuses that of a newer runtime (NVIDIA/cccl, pull request
+ * 6895). */
+static inline int entry_point_of_older_driver(targets to, const char *name, void **function,
+                                              unsigned long long flags, int *status)
+{
+    int runtime = 0;
+    if (!FUNCTION(3, (int *))(&runtime) && version_within_driver(to[2], runtime) < runtime)
+        return entry_point_by_version(to, name, function, flags, status);
+    return FUNCTION(0, (const char *, void **, unsigned long long, int *))(name, function, flags,
+                                                                          status);
 }
 
 /* Version 11 fails where 12 succeeds with null. */
@@ -128,7 +139,8 @@ static inline int look_up_11(targets to, const char *name, void **found, unsigne
     int code = FUNCTION(0, (const char *, void **, unsigned long long))("cuGetProcAddress", &get, 0);
     if (code || !get)
         return code ? code : SYMBOL_NOT_FOUND;
-    return look_up_by_11((look_up_function *)(uintptr_t)get, name, found, HEADERS, flags, status);
+    void *const driver[] = {get, to[1]};
+    return look_up_by_11(driver, name, found, HEADERS, flags, status);
 }
 
 /* cuGetProcAddress of 12. */
@@ -140,8 +152,8 @@ static inline int look_up_12(targets to, const char *name, void **found, unsigne
                                                                               &get, 0, status);
     if (code || !get)
         return code ? code : SYMBOL_NOT_FOUND;
-    code = ((int (*)(const char *, void **, int, unsigned long long, int *))(uintptr_t)get)(
-        name, found, HEADERS, flags, status);
+    void *const driver[] = {get, to[1]};
+    code = within_driver(driver, name, found, HEADERS, flags, status);
     if (code == SYMBOL_NOT_FOUND && !*status)
         *status = ENTRY_NOT_FOUND;
     return code == SYMBOL_NOT_FOUND ? 0 : code;
@@ -190,20 +202,28 @@ static inline int entry_point_11_by_lookup(targets to, const char *name, void **
 
 /* `driver_flags`: the flags for the driver, which knows no twins. */
 #define ENTRY_POINT_ADAPTERS(twin, driver_flags)                                                   \
+    WITHIN_DRIVER(cudaGetDriverEntryPointByVersion##twin, "cudaDriverGetVersion")                  \
+    ADAPTER(cudaGetDriverEntryPoint##twin, entry_point_of_older_driver,                            \
+            (const char *name, void **function, unsigned long long flags, int *status),            \
+            (to, name, function, flags, status), NULL,                                             \
+            {"cudaGetDriverEntryPointByVersion" #twin, "cudaDriverGetVersion",                     \
+             "cudaRuntimeGetVersion"})                                                             \
     ADAPTER(cudaGetDriverEntryPoint##twin, entry_point_by_version,                                 \
             (const char *name, void **function, unsigned long long flags, int *status),            \
-            (to, name, function, flags, status), NULL, {"cudaGetDriverEntryPointByVersion" #twin}) \
+            (to, name, function, flags, status), NULL,                                             \
+            {"cudaGetDriverEntryPointByVersion" #twin, "cudaDriverGetVersion"})                    \
     ADAPTER(cudaGetDriverEntryPoint##twin, entry_point_11_by_version,                              \
             (const char *name, void **function, unsigned long long flags),                         \
-            (to, name, function, flags), NULL, {"cudaGetDriverEntryPointByVersion" #twin})         \
+            (to, name, function, flags), NULL,                                                     \
+            {"cudaGetDriverEntryPointByVersion" #twin, "cudaDriverGetVersion"})                    \
     ADAPTER(cudaGetDriverEntryPoint##twin, entry_point_by_lookup_11,                               \
             (const char *name, void **function, unsigned long long flags, int *status),            \
-            (to, name, function, driver_flags, status), NULL)                                      \
+            (to, name, function, driver_flags, status), NULL, {"cudaDriverGetVersion"})            \
     ADAPTER(cudaGetDriverEntryPoint##twin, entry_point_by_lookup_12,                               \
             (const char *name, void **function, unsigned long long flags, int *status),            \
-            (to, name, function, driver_flags, status), NULL)                                      \
+            (to, name, function, driver_flags, status), NULL, {"cudaDriverGetVersion"})            \
     ADAPTER(cudaGetDriverEntryPoint##twin, entry_point_11_by_lookup,                               \
             (const char *name, void **function, unsigned long long flags),                         \
-            (to, name, function, driver_flags), NULL)
+            (to, name, function, driver_flags), NULL, {"cudaDriverGetVersion"})
 ENTRY_POINT_ADAPTERS(, flags)
 ENTRY_POINT_ADAPTERS(_ptsz, flags ? flags : PER_THREAD_STREAM)

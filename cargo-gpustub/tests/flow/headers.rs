@@ -78,7 +78,9 @@ fn table_changes(library: &Library, old: Version, new: Version) -> BTreeSet<&str
         });
         let header = HeaderVersion::parse(&old.to_string());
         let entries = library.abi.entries(&symbol.name, header);
-        if is_in_both && entries.iter().any(|e| e.from <= code && code < e.below) {
+        let is_replaced = entries.iter().any(|e| e.from <= code && code < e.below);
+        // Functions with one ABI are adapted, too, if they answer otherwise.
+        if is_in_both && is_replaced && library.abi.depends_on_headers(&symbol.name) {
             names.insert(symbol.name.as_str());
         }
     }

@@ -25,9 +25,9 @@
 //! `@passes 2 1` declares that a call of variant 2 is one of variant 1 as it is (so that headers of which it is
 //! unknown which of the two they have declare variant 1), and `@adapter 1 2 CODE` that
 //! the C function `CODE` of `templates/adapters/` makes calls of variant 1 with functions of a library
-//! that has variant 2; with a version behind it, from that version on. Of several such lines
-//! the first that fits applies. `@refused 2 1 REASON` says why there is none, `@refused 2 - REASON` in all
-//! other libraries.
+//! that has variant 2; with a version behind it, from that version on. `@adapter 1 1 CODE` is for a function that has
+//! one ABI and answers otherwise in other releases. Of several such lines the first that fits applies. `@refused 2 1
+//! REASON` says why there is none, `@refused 2 - REASON` in all other libraries.
 //!
 //! `@renamed _v2 6.0 7.0` declares that the library exports names with this mark from 6.0 on and below 7.0, at the end or
 //! before `_64`, and that those that are not in the file have the ABI of the name without it, which other

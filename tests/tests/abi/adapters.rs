@@ -172,6 +172,8 @@ pub enum Expression {
     Number(i64),
     /// `header`: version of the caller's header.
     Header,
+    /// `driver`: version of the driver.
+    Driver,
 }
 
 fn parse_version(text: &str) -> Version {
@@ -219,6 +221,7 @@ fn expression(text: &str) -> Option<Expression> {
         "null" => Expression::Null,
         "_" => Expression::Any,
         "header" => Expression::Header,
+        "driver" => Expression::Driver,
         _ => match (argument_index(text), pointer) {
             (Some(index), _) => Expression::Same(index),
             (_, Some(index)) => Expression::Fields(index),

@@ -378,7 +378,7 @@ fn assert_adapted(results: &Results, renamed: bool, without_function: usize) {
 #[test]
 #[ignore = "needs clang and the headers of three majors: ./tests/run"]
 fn abi_table_functions_are_called_correctly_or_refused() -> Result<()> {
-    assert_adapted(&called_correctly_or_refused(&CUDART)?, true, 18);
+    assert_adapted(&called_correctly_or_refused(&CUDART)?, true, 24);
     Ok(())
 }
 

@@ -180,6 +180,10 @@ impl Check<'_> {
                 let code = i64::from(self.trial.header.code());
                 ensure(equals(received, code), problem)
             }
+            Expression::Driver => {
+                let code = i64::from(self.trial.driver.code());
+                ensure(equals(received, code), problem)
+            }
             Expression::Field(key) => {
                 let field = (self.call.before.get(key)).and_then(|value| number(value));
                 ensure(field.is_some() && field == number(head(received)), problem)

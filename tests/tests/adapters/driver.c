@@ -37,6 +37,7 @@ struct update {
 };
 
 int cuCtxCreate_v4(void **, struct context_params *, unsigned, int);
+int cuGetProcAddress(const char *, void **, int, u64);
 int cuGetProcAddress_v2(const char *, void **, int, u64, int *);
 int cuMemPrefetchAsync_v2(u64, size_t, struct location, unsigned, void *);
 int cuMemPrefetchAsync_v2_ptsz(u64, size_t, struct location, unsigned, void *);
@@ -130,13 +131,44 @@ static void addresses(void)
     CALL(cuGetProcAddress_v2("cuKnown", &function, 12000, 2, &status), OUT(function) OUT(status));
     CALL(cuGetProcAddress_v2("cuKnown", &function, 12000, 2, NULL), OUT(function));
     FILL(function), FILL(status);
-    CALL(cuGetProcAddress_v2("cuLater", &function, 12000, 2, &status), OUT(function) OUT(status));
+    CALL(cuGetProcAddress_v2("cuLater", &function, 11030, 2, &status), OUT(function) OUT(status));
     FILL(function), FILL(status);
     CALL(cuGetProcAddress_v2("cuUnknown", &function, 12000, 2, &status), OUT(function) OUT(status));
     CALL(cuGetProcAddress_v2("cuUnknown", NULL, 12000, 2, NULL), );
     FILL(function), FILL(status), *fake_code = 1;
     CALL(cuGetProcAddress_v2("cuKnown", &function, 12000, 2, &status), OUT(function) OUT(status));
     *fake_code = 0;
+}
+
+#define LOOK_UP(name, version)                                                                     \
+    FILL(function), FILL(status);                                                                  \
+    CALL(cuGetProcAddress_v2(name, &function, version, 2, &status), OUT(function) OUT(status))
+
+/* Of versions before and after the driver's. */
+static void entries(void)
+{
+    void *function;
+    int status;
+    LOOK_UP("cuKnown", 12000);
+    LOOK_UP("cuKnown", 13020);
+    LOOK_UP("cuUnknown", 12000);
+    LOOK_UP("cuUnknown", 13020);
+    LOOK_UP("cuLater", 11030);
+    LOOK_UP("cuGraphAddNode", 12020);
+    LOOK_UP("cuGraphAddNode", 13020);
+    LOOK_UP("cuGraphAddNode", 13040);
+    FILL(function);
+    CALL(cuGetProcAddress_v2("cuGraphAddNode", &function, 13040, 2, NULL), OUT(function));
+    FILL(status);
+    CALL(cuGetProcAddress_v2("cuKnown", NULL, 13020, 2, &status), OUT(status));
+    *fake_code = 46;
+    LOOK_UP("cuKnown", 13020);
+    *fake_code = 0;
+    FILL(function);
+    CALL(cuGetProcAddress("cuKnown", &function, 13020, 2), OUT(function));
+    FILL(function);
+    CALL(cuGetProcAddress("cuGraphAddNode", &function, 13040, 2), OUT(function));
+    CALL(cuGetProcAddress("cuKnown", NULL, 13020, 2), );
 }
 
 static void locations(void)
@@ -319,7 +351,8 @@ int main(int count, char **arguments)
         const char *name;
         void (*run)(void);
     } parts[] = {
-        {"contexts", contexts}, {"addresses", addresses},   {"locations", locations},
+        {"contexts", contexts}, {"addresses", addresses},   {"entries", entries},
+        {"locations", locations},
         {"kernels", kernels},   {"dependencies", dependencies}, {"edges", edges},
         {"captures", captures}, {"updates", updates},       {"nodes", nodes},
         {"batches", batches},   {"missing", missing},       {"attributes", attributes},

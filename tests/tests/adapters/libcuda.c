@@ -50,18 +50,62 @@ int cuCtxCreate_v3(void **context, void *affinities, int count, unsigned flags, 
     return fake_code;
 }
 
-/* Knows cuKnown of 11.0 and cuLater of 12.3; writes nothing if it fails, as drivers of 11 and 12 do. */
+/* The functions that names stand for from a version on. */
+static const struct {
+    const char *name;
+    int since;
+    void *function;
+} entries[] = {
+    {"cuKnown", 11000, (void *)0xf},          {"cuLater", 11040, (void *)0xe},
+    {"cuGraphAddNode", 12020, (void *)0xadd}, {"cuGraphAddNode", 12030, (void *)0xadd2},
+    {"cuGraphAddNode", 13040, (void *)0xadd4},
+};
+
+/* Answers as 535.261.03 (12.2) and 580.159.04 (13.0) do: the former takes a version after its own for its own, the latter
+ * says that the value is invalid, and writes nothing. Returns whether the driver knows the name in any version. */
+static int find_entry(const char *name, int version, void **function)
+{
+    int is_known = 0;
+    *function = NULL;
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
+        if (entries[i].since <= VERSION && !strcmp(name, entries[i].name)) {
+            is_known = 1;
+            if (entries[i].since <= version)
+                *function = entries[i].function;
+        }
+    return is_known;
+}
+
+static int is_invalid(void **function, int version)
+{
+    return !function || (VERSION >= 13000 && version > VERSION);
+}
+
 int cuGetProcAddress(const char *name, void **function, int version, u64 flags)
 {
-    int since = !strcmp(name, "cuKnown") ? 11000 : !strcmp(name, "cuLater") ? 12030 : 0;
+    void *entry;
     CALLED(" %s, %s, version %d, flags %llu", name, SET(function), version, flags);
-    if (fake_code)
-        return fake_code;
-    if (!since || version < since)
-        return 500;
-    *function = (void *)0xf;
+    if (fake_code || is_invalid(function, version))
+        return fake_code ? fake_code : 1;
+    find_entry(name, version, &entry);
+    if (entry)
+        *function = entry;
+    return entry ? 0 : 500;
+}
+
+#if VERSION >= 12000
+int cuGetProcAddress_v2(const char *name, void **function, int version, u64 flags, int *status)
+{
+    int is_known;
+    CALLED(" %s, %s, version %d, flags %llu, %s", name, SET(function), version, flags, SET(status));
+    if (fake_code || is_invalid(function, version))
+        return fake_code ? fake_code : 1;
+    is_known = find_entry(name, version, function);
+    if (status)
+        *status = *function ? 0 : is_known ? 2 : 1;
     return 0;
 }
+#endif
 
 int cuMemPrefetchAsync(u64 memory, size_t size, int device, void *stream)
 {

@@ -6,18 +6,19 @@
     reason = "the environment says whether driver.txt is rewritten"
 )]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use gpustub_tests::command::succeed;
+use gpustub_tests::components::component;
 use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
 use gpustub_tests::{Result, elf, repository};
 
 /// Version of the program's headers, version of the driver, and the parts of `driver.c`.
-const DRIVERS: [(&str, u32, &[&str]); 5] = [
+const DRIVERS: [(&str, u32, &[&str]); 6] = [
     (
         "none",
         11080,
@@ -33,8 +34,9 @@ const DRIVERS: [(&str, u32, &[&str]); 5] = [
             "missing",
         ],
     ),
-    ("none", 12020, &["nodes"]),
+    ("none", 12020, &["nodes", "entries"]),
     ("none", 12090, &["nodes", "batches"]),
+    ("none", 13000, &["entries"]),
     ("11.7", 11080, &["attributes"]),
     ("11.8", 11070, &["attributes"]),
 ];
@@ -47,12 +49,7 @@ fn calls_are_made_by_older_functions(machine: Machine) -> Result<()> {
     for (headers, driver, parts) in DRIVERS {
         let program = dir.join(headers);
         if !program.exists() {
-            let manifest = format!("schema = 1\n[stub.cuda]\nheader-version = \"{headers}\"\n");
-            let plan = plan_or_fail(&manifest, &[], &machine.target())?;
-            let stubs = dir.join(format!("stubs-{headers}"));
-            let archive = Stubs::write(&stubs, &plan, &machine.compiler("cc"), &[])?.archive()?;
-            let mut cc = compiler(machine, &program);
-            succeed(cc.arg(sources.join("driver.c")).arg(archive).arg("-ldl"))?;
+            compile_with_stubs(machine, headers, &sources.join("driver.c"), &program)?;
         }
         let library = dir.join(format!("libcuda-{driver}.so"));
         let mut cc = compiler(machine, &library);
@@ -76,6 +73,22 @@ fn calls_are_made_by_older_functions(machine: Machine) -> Result<()> {
     Ok(())
 }
 
+/// Compiles a program with stubs of the driver.
+fn compile_with_stubs(
+    machine: Machine,
+    headers: &str,
+    source: &Path,
+    program: &Path,
+) -> Result<()> {
+    let manifest = format!("schema = 1\n[stub.cuda]\nheader-version = \"{headers}\"\n");
+    let plan = plan_or_fail(&manifest, &[], &machine.target())?;
+    let stubs = program.with_extension("stubs");
+    let archive = Stubs::write(&stubs, &plan, &machine.compiler("cc"), &[])?.archive()?;
+    let mut cc = compiler(machine, program);
+    succeed(cc.arg(source).arg(archive).arg("-ldl"))?;
+    Ok(())
+}
+
 /// Compiles a program or library.
 fn compiler(machine: Machine, output: &Path) -> Command {
     let mut cc = Command::new(machine.compiler("cc"));
@@ -92,6 +105,69 @@ fn calls_that_an_older_driver_lacks_are_made_by_older_functions() -> Result<()> 
 #[ignore = "needs a cross compiler and qemu: ./tests/run"]
 fn calls_that_an_older_driver_lacks_are_made_by_older_functions_on_aarch64() -> Result<()> {
     calls_are_made_by_older_functions(Machine::Aarch64)
+}
+
+/// Real drivers answer these calls without a device.
+#[test]
+#[ignore = "needs real drivers: ./tests/run"]
+fn real_drivers_hand_out_no_function_with_another_prototype() -> Result<()> {
+    let dir = scratch()?;
+    let program = dir.path().join("entries");
+    let source = repository().join("tests/tests/adapters/entries.c");
+    compile_with_stubs(Machine::X86_64, "none", &source, &program)?;
+    for (driver, expected) in [
+        (
+            "driver-535",
+            "cuInit 13020: 0, status 0, set\ncuUnknown 13020: 0, status 1, null\n\
+             cuGraphAddNode 12000: 0, status 2, null\ncuGraphAddNode 12020: 0, status 0, set\n\
+             cuGraphAddNode 12030: 0, status 2, null\n",
+        ),
+        (
+            "driver-550",
+            "cuInit 13020: 0, status 0, set\ncuUnknown 13020: 0, status 1, null\n\
+             cuGraphAddNode 12000: 0, status 2, null\ncuGraphAddNode 12020: 0, status 0, set\n\
+             cuGraphAddNode 12030: 0, status 0, set\n",
+        ),
+    ] {
+        let library = component(&format!("{driver}/libcuda.so.1"))?;
+        let ran = succeed(Command::new(&program).env("GPUSTUB_CUDA_PATH", library))?;
+        assert_eq!(ran.stdout, expected, "{driver}");
+    }
+    Ok(())
+}
+
+/// Versions from which on a name stands for another function: `PFN_cuMemAlloc_v2000` and `PFN_cuMemAlloc_v3020` of
+/// cudaTypedefs.h. cuGetProcAddress came with 11.3.
+#[test]
+#[ignore = "needs the headers of CUDA 13.5: ./tests/run"]
+fn names_with_several_functions_are_those_of_the_headers() -> Result<()> {
+    let header = component("wheels/cudart-13.5/nvidia/cu13/include/cudaTypedefs.h")?;
+    let mut versions: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
+    for word in fs::read_to_string(header)?.split(|c: char| c != '_' && !c.is_alphanumeric()) {
+        let plain = word.trim_end_matches("_ptsz").trim_end_matches("_ptds");
+        if let Some((name, version)) = plain
+            .strip_prefix("PFN_")
+            .and_then(|name| name.rsplit_once("_v"))
+            && let Ok(version) = version.parse()
+        {
+            versions.entry(name.to_owned()).or_default().insert(version);
+        }
+    }
+    let mut expected = BTreeSet::new();
+    for (name, versions) in &versions {
+        for version in versions.iter().skip(1).filter(|version| **version > 11030) {
+            expected.insert(format!("{{{version}, \"{name}\"}}"));
+        }
+    }
+    assert!(expected.remove("{12080, \"cuEventElapsedTime\"}"));
+    let adapters = fs::read_to_string(repository().join("templates/adapters/common.h"))?;
+    let listed: BTreeSet<String> = (adapters.lines())
+        .filter_map(|line| line.trim().strip_suffix(','))
+        .filter(|line| line.starts_with("{1") && line.contains("\"cu"))
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(listed, expected);
+    Ok(())
 }
 
 /// Users who compile exported sources do so without -ffunction-sections.

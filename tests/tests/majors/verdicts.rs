@@ -120,7 +120,7 @@ fn unchanged(library: &Library, function: &str, release: Version) -> Verdict {
     match library.fallback_symbols.get(function) {
         Some(name) if exports(name) => Verdict::Other(name.clone()),
         _ if library.hooks.get(function).is_some() => Verdict::Answered,
-        _ if library.abi.contains(function) => Verdict::Changed,
+        _ if library.abi.depends_on_headers(function) => Verdict::Changed,
         _ => Verdict::Missing,
     }
 }

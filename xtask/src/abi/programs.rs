@@ -75,8 +75,6 @@ const PROGRAMS: &[Programs] = &[
         headers: CUDA_HEADERS,
         libraries: CUDA_LIBRARIES,
         called: &[
-            "cudaGetDriverEntryPointByVersion",
-            "cudaGetDriverEntryPointByVersion_ptsz",
             "cudaGraphInstantiateWithParams",
             "cudaGraphInstantiateWithParams_ptsz",
         ],

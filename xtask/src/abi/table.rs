@@ -183,8 +183,8 @@ const FORMAT: &str = "@gpustub-abi 1";
 const MAX_LINE_LENGTH: usize = 86;
 
 impl AbiTable {
-    /// Formats the groups with changes, after comments and the undeclared exports. `relations` returns the lines of a
-    /// group that relate its variants.
+    /// Formats the groups with changes or relations, after comments and the undeclared exports. `relations` returns the
+    /// lines of a group that relate its variants.
     pub fn to_text(
         &self,
         comments: &str,
@@ -221,7 +221,11 @@ impl AbiTable {
         if !self.drivers.is_empty() {
             let _ = writeln!(text, "@drivers {}", self.drivers.join(" "));
         }
-        for group in self.groups.iter().filter(|group| group.is_listed) {
+        for group in &self.groups {
+            let relations = relations(group);
+            if !group.is_listed && relations.is_empty() {
+                continue;
+            }
             text.push('\n');
             for NullAdapter { old, new, argument } in &group.adapters {
                 let _ = writeln!(text, "@null-argument {old} {new} {argument}");
@@ -229,7 +233,7 @@ impl AbiTable {
             for line in group.number_lines(&self.headers) {
                 let _ = writeln!(text, "{line}");
             }
-            for line in relations(group) {
+            for line in relations {
                 let _ = writeln!(text, "{line}");
             }
             group.write_names(&mut text);

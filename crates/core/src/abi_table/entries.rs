@@ -200,10 +200,10 @@ impl<'t> Call<'t> {
     fn choice(&self, from: Version) -> Choice<'t> {
         let version = from.max(self.oldest);
         if library_variant(self.function, version) == Some(self.declared) {
-            return Choice::Bound(self.function, None);
+            return Choice::Bound(self.function, self.same_variant_adapter(from));
         }
         if let Some(name) = self.name_with(self.declared, version) {
-            return Choice::Bound(name, None);
+            return Choice::Bound(name, self.same_variant_adapter(from));
         }
         for relation in &self.relations {
             let name = relation
@@ -221,6 +221,21 @@ impl<'t> Call<'t> {
             }
         }
         Choice::Refused(None)
+    }
+
+    /// Adapter of calls of the declared variant to functions with the same one, in the range of versions that begins with
+    /// this one.
+    fn same_variant_adapter(&self, from: Version) -> Option<&'t Adapter> {
+        self.relations
+            .iter()
+            .find_map(|relation| match &relation.kind {
+                RelationKind::Adapted(adapter, since)
+                    if relation.new == Some(self.declared) && *since <= from =>
+                {
+                    Some(adapter)
+                }
+                _ => None,
+            })
     }
 
     /// First name of the group that has a variant in the libraries of a version.

@@ -109,7 +109,7 @@ fn malformed(file: &str, index: usize, line: &str) -> Diagnostic {
     let error = Diagnostic::error(&MALFORMED_SYMBOL_LIST, message);
     match form(line) {
         Some(form) => error.help(format!(
-            "`{form}`: OLD and NEW are two variants of the group, ARGUMENT is the \
+            "`{form}`: OLD and NEW are variants of the group, of `@adapter` also the same one twice, ARGUMENT is the \
              index of the new one's null argument: 0 to {}",
             MAX_ARGUMENTS - 1
         )),
@@ -176,7 +176,8 @@ fn relation<'t>(
         }
         _ => return None,
     };
-    (Some(old) != new).then_some(Relation {
+    let may_be_same = keyword == "@adapter";
+    (may_be_same || Some(old) != new).then_some(Relation {
         group,
         old,
         new,

@@ -57,6 +57,13 @@ create_v3 12.5=3
 batch 12.0=1
 batch_v2 12.9=2
 
+@adapter 1 1 within
+@adapter 2 2 within 12.9
+@adapter 2 1 older
+address 11.7=1
+address_v2 12.0=2
+address_alias 12.9=2
+
 list_v2 11.7=1
 list_v3 11.7=1 12.0=! 12.9=1
 ";
@@ -198,6 +205,18 @@ fn only_names_of_the_same_variant_are_bound() {
             "11.0..12.0=create+older 12.0..12.5=create_v2+without_flags",
         ),
         ("create", "", ""),
+        // The same variant, which answers otherwise.
+        ("address", "", "11.0..14.0=address+within"),
+        (
+            "address_v2",
+            "",
+            "11.0..12.0=address+older 12.9..14.0=address_v2+within",
+        ),
+        (
+            "address_alias",
+            "",
+            "11.0..12.0=address+older 12.0..12.9=address_v2 12.9..14.0=address_alias+within",
+        ),
         // The reason why a library lacks a function with one ABI.
         (
             "batch_v2",
