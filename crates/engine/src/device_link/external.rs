@@ -43,7 +43,13 @@ pub(super) fn object_ids(library: &str, archive: &Path) -> Result<ObjectIds, Box
         ),
         IndexError::Thin => (
             "is a thin archive, which only names its objects",
-            "`ar` without `T` puts them in".to_owned(),
+            "archive the objects themselves: `ar` without `--thin`; for Meson, which makes thin archives of libraries \
+             that it does not install, `install: true`"
+                .to_owned(),
+        ),
+        IndexError::Empty => (
+            "has no objects",
+            "add those that nvcc compiled with -rdc=true, or remove the table".to_owned(),
         ),
         IndexError::NoIndex => (
             "has no symbol index",
