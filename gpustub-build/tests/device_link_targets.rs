@@ -46,6 +46,19 @@ fn static_programs_are_refused() {
             "help: build with `-C target-feature=-crt-static`",
         ],
     );
+    // Before the linker makes a shared library for static programs.
+    let stubs = "[stub.cudart]\nheader-version = \"13\"\ntype = \"shared\"\n";
+    let manifest = format!("{MANIFEST}type = \"shared\"\n{stubs}");
+    let mut shared = package("static-shared", &manifest);
+    shared.set("CARGO_CFG_TARGET_FEATURE", "crt-static,fxsr");
+    expect(
+        &shared.error(),
+        &[
+            "error[static-libc]: programs for x86_64-unknown-linux-gnu are static (`crt-static`), and cannot load the \
+             shared stubs",
+            "help: build with `-C target-feature=-crt-static`",
+        ],
+    );
     // A module has no host code.
     let mut module = package("static-module", &format!("{MODULE}archs = [\"sm_80\"]\n"));
     module.set("CARGO_CFG_TARGET_FEATURE", "crt-static,fxsr");

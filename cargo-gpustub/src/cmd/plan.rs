@@ -180,8 +180,9 @@ fn describe(text: &mut String, package: &PackagePlan<'_>, modules: &[&Module]) {
     }
     if !plan.required.is_empty() {
         let _ = writeln!(text, "  from another package: {}", plan.required.join(", "));
-        // Packages with device links say so which runtime their host code calls.
+        // Packages with device links say so which runtime their host code calls; finalizers are generated.
         if declared.manifest.device_links.is_empty()
+            && !finalizer::is_finalizer(package.package)
             && declared
                 .manifest
                 .stubs

@@ -81,7 +81,11 @@ pub fn pending(
     if has_links {
         finalizer::operations(workspace, options, &mut pending, &mut diagnostics)?;
     }
-    let lock = lock::text(members.all().map(|(_, declared)| declared));
+    // The file of a finalizer follows those of its program, which may change in this run.
+    let lists = (members.all())
+        .filter(|(package, _)| !finalizer::is_finalizer(package))
+        .map(|(_, declared)| declared);
+    let lock = lock::text(lists);
     pending.write(&workspace.root().join(lock::FILE), lock)?;
     if let Some(shared) = Declared::read_shared(workspace)? {
         let operations =

@@ -159,6 +159,91 @@ fn sync_keeps_a_finalizer_that_another_package_names() {
     );
 }
 
+/// A finalizer leaves the stub of the runtime to its program as long as that has one.
+#[test]
+fn sync_follows_the_stub_of_the_runtime() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    diamond(directory);
+    write(directory, "app/src/lib.rs", "");
+    let table = "[stub.cudart]\nheader-version = \"12\"\n";
+    write(
+        directory,
+        "app/GpuStub.toml",
+        &format!("schema = 1\n{table}"),
+    );
+    ends(0, directory, &["sync", "--workspace"]);
+    let file = directory.join("app/gpustub-final/GpuStub.toml");
+    assert!(file.exists());
+    let (out, _) = ends(0, directory, &["plan", "--workspace"]);
+    assert!(out.contains("from another package: cudart"), "{out}");
+    assert!(!out.contains("`provide = false` is unneeded"), "{out}");
+
+    write(directory, "app/GpuStub.toml", "schema = 1\n");
+    let (out, _) = ends(1, directory, &["sync", "--workspace", "--check"]);
+    let removal = "--- a/app/gpustub-final/GpuStub.toml\n+++ /dev/null\n";
+    assert!(out.contains(removal), "{out}");
+    ends(0, directory, &["sync", "--workspace"]);
+    assert!(!file.exists());
+    let (_, err) = ends(0, directory, &["sync", "--workspace"]);
+    assert!(
+        err.contains("Fresh") && !err.contains("missing-provider"),
+        "{err}"
+    );
+    // A file of the user's own stays.
+    write(
+        directory,
+        "app/gpustub-final/GpuStub.toml",
+        "# Mine.\nschema = 1\n",
+    );
+    ends(0, directory, &["sync", "--workspace", "--check"]);
+}
+
+/// Cargo reads no workspace with a dependency on a package that is not there, or lacks its targets.
+#[test]
+fn sync_writes_deleted_finalizers_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    synced(directory, &dependencies_on(&["base"]));
+    let app = read(directory, "app/Cargo.toml").replace("left = {", "left = { optional = true,");
+    write(directory, "app/Cargo.toml", &app);
+    ends(0, directory, &["sync", "--workspace"]);
+    let text = || {
+        ["app", "unit"].map(|package| {
+            let files = ["", "gpustub-final/"].map(|path| format!("{package}/{path}Cargo.toml"));
+            let sources = ["build.rs", "src/lib.rs"];
+            let sources = sources.map(|file| format!("{package}/gpustub-final/{file}"));
+            [files, sources]
+                .as_flattened()
+                .iter()
+                .map(|file| read(directory, file))
+                .collect::<Vec<_>>()
+        })
+    };
+    let before = text();
+    assert!(before[0][0].contains("\"gpustub-final-app/left\""));
+    for [in_app, in_unit] in [["Cargo.toml", "Cargo.toml"], ["build.rs", "src/lib.rs"]] {
+        fs::remove_file(directory.join("app/gpustub-final").join(in_app)).unwrap();
+        fs::remove_file(directory.join("unit/gpustub-final").join(in_unit)).unwrap();
+        let (_, err) = ends(1, directory, &["sync", "--workspace", "--check"]);
+        for (name, file) in [("app", in_app), ("unit", in_unit)] {
+            let fault = format!(
+                "error[out-of-sync]: `{name}/Cargo.toml` depends on `gpustub-final-{name}`, whose \
+                 `gpustub-final/{file}` is missing"
+            );
+            assert!(err.contains(&fault), "{err}");
+        }
+        let (_, err) = ends(0, directory, &["sync", "--workspace"]);
+        assert!(!err.contains("Fresh"), "{err}");
+        assert_eq!(text(), before);
+    }
+    fs::remove_dir_all(directory.join("app/gpustub-final")).unwrap();
+    ends(0, directory, &["sync", "-p", "app"]);
+    assert_eq!(text(), before);
+    let (_, err) = ends(0, directory, &["sync", "--workspace", "--check"]);
+    assert!(err.contains("Fresh"), "{err}");
+}
+
 /// Output of `sync` for a removed GpuStub.toml is reported.
 #[test]
 fn sync_reports_remains_of_a_removed_gpustub_toml() {

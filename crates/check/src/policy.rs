@@ -4,7 +4,7 @@
 //! package whose directory contains the file, then by the command line.
 
 use gpustub_core::date::Date;
-use gpustub_core::diag::{Diagnostic, Level};
+use gpustub_core::diag::{DEVICE_LINKED_ARCHIVE, Diagnostic, Level};
 use gpustub_core::manifest::{Allow, Policy, RuleLevel};
 
 use crate::rule::{Check, Rule};
@@ -131,8 +131,10 @@ impl<'a> PolicyEngine<'a> {
             .origin
             .as_ref()
             .map(|origin| absolute(self.base, &origin.display()));
-        let mut level = match finding.level {
-            Level::Warning if rule.code.id == UNKNOWN_LOAD_NAME.code.id => RuleLevel::Warn,
+        let mut level = match (finding.level, rule.code.id) {
+            (Level::Warning, id) if id == UNKNOWN_LOAD_NAME.code.id => RuleLevel::Warn,
+            // The plan's: the archive is the input of a device link, which would fail.
+            (Level::Error, id) if id == DEVICE_LINKED_ARCHIVE.id => RuleLevel::Deny,
             _ => rule.level,
         };
         let mut is_allowed = false;

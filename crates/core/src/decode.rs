@@ -227,8 +227,8 @@ impl<'f> Decoder<'f> {
                 &UNSUPPORTED_FORMAT,
                 schema.span,
                 format!("unsupported schema {number}: this gpustub reads schema 1"),
-                "use a newer gpustub; in a build script: `cargo update -p gpustub-build`, or a newer `rev` of \
-                 its repository in Cargo.toml",
+                "use a newer gpustub; in a build script: `cargo update -p gpustub-build` for a version, a newer `rev` in \
+                 Cargo.toml for a git repository, newer files for a path",
             );
             return false;
         }

@@ -131,6 +131,18 @@ impl Target {
         None
     }
 
+    /// Error if stubs cannot be a shared library for this target.
+    pub fn check_shared_stubs(&self) -> Option<Diagnostic> {
+        self.crt_static.then(|| {
+            let message = format!(
+                "programs for {} are static (`crt-static`), and cannot load the shared stubs of this package",
+                self.triple
+            );
+            let help = "build with `-C target-feature=-crt-static`";
+            Diagnostic::error(&STATIC_LIBC, message).help(help)
+        })
+    }
+
     /// Error if device code cannot be linked for this target. `has_host_code`: programs are linked with it,
     /// which is not so for modules.
     #[cfg(feature = "device-link")]

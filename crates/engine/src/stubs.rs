@@ -49,6 +49,9 @@ pub(crate) fn build(settings: &Settings, plan: &Plan, output: &mut Output) -> Re
         )
         .help("give every [stub] table of this package the same `type`"));
     }
+    if let Some(diagnostic) = plan.target.check_shared_stubs().filter(|_| is_shared) {
+        return Err(diagnostic.into());
+    }
 
     let sources = render(plan);
     write_sources(&dir, &sources)?;

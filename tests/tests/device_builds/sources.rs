@@ -10,7 +10,8 @@ use gpustub_tests::rdc::{Library, Project};
 
 use crate::Record;
 
-/// Device code in C++ files, of a static library, and of a library and a module that require it.
+/// Device code in C++ files, of a static library, and of a library and a module that require it. Of contradictory
+/// options that of the library itself is used.
 #[test]
 #[ignore = "needs CUDA's compiler: ./tests/run"]
 fn device_code_in_cpp_files() -> Result<()> {
@@ -36,6 +37,21 @@ fn device_code_in_cpp_files() -> Result<()> {
         "top/cuda/fill.cc",
         "__device__ int base_value(int);\nextern \"C\" __global__ void fill(int *p) { *p = base_value(*p); }\n",
     )?;
+    for (name, options) in [
+        ("base", "\"-DLEVEL=1\""),
+        ("top", "\"-ULEVEL\", \"-DLEVEL=2\""),
+    ] {
+        let table = format!("[device-link.{name}]\n");
+        let with_options = format!("{table}compile-options = [{options}]\n");
+        project.edit(&format!("{name}/GpuStub.toml"), &table, &with_options)?;
+    }
+    for (file, level) in [("base/cuda/base.cpp", 1), ("top/cuda/top.cxx", 2)] {
+        let source = fs::read_to_string(project.root().join(file))?;
+        project.write(
+            file,
+            &format!("{source}static_assert(LEVEL == {level}, \"\");\n"),
+        )?;
+    }
     let needs = "[dependencies]\ntop = { path = \"../top\" }\n";
     let main = "fn main() {\n    assert_eq!(top::run(), 0);\n}\n";
     project.package("tip", needs, &[("src/main.rs", main)])?;

@@ -1,5 +1,6 @@
 //! Architectures that NVCC_APPEND_FLAGS and NVCC_PREPEND_FLAGS add to those of a table.
 
+use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use gpustub_tests::Result;
@@ -7,7 +8,7 @@ use gpustub_tests::command::{run, succeed};
 use gpustub_tests::nvcc::TOOLKIT_13;
 use gpustub_tests::rdc::{Library, Project};
 
-/// `top` calls `base`, a prebuilt archive with code for `sm_80` and `sm_90`.
+/// `top` calls `base`, a prebuilt archive with code for `sm_80` and `sm_90`; `solo` uses `base` alone.
 fn project() -> Result<Project> {
     let project = Project::new(TOOLKIT_13)?;
     for (name, requires) in [("base", &[][..]), ("top", &["base"])] {
@@ -16,6 +17,11 @@ fn project() -> Result<Project> {
             ..Library::new(name, requires)
         })?;
     }
+    let lister = TOOLKIT_13.tool("cuobjdump")?;
+    symlink(
+        lister.get_program(),
+        project.toolkit().join("bin/cuobjdump"),
+    )?;
     let base = project.root().join("base");
     let mut nvcc = TOOLKIT_13.nvcc()?;
     nvcc.args(["-rdc=true", "-c", "-Xcompiler", "-fPIC", "-o", "base.o"]);
@@ -33,6 +39,9 @@ fn project() -> Result<Project> {
     let needs = "[dependencies]\ntop = { path = \"../top\" }\n";
     let main = "fn main() {\n    assert_eq!(top::run(), 0);\n}\n";
     project.package("tip", needs, &[("src/main.rs", main)])?;
+    let needs = "[dependencies]\nbase = { path = \"../base\" }\n";
+    let main = "fn main() {\n    assert_eq!(base::run(), 0);\n}\n";
+    project.package("solo", needs, &[("src/main.rs", main)])?;
     succeed(&mut project.gpustub(&["sync"])?)?;
     Ok(project)
 }
@@ -68,6 +77,19 @@ fn a_variable_that_adds_an_architecture_is_named() -> Result<()> {
         );
         if ran.status.success() || !ran.stderr.contains(&help) {
             return Err(ran.error(&help));
+        }
+    }
+    // nvlink reports nothing if no device code calls the archive's.
+    for (name, value, arch) in [&ADDED[0], &ADDED[2]] {
+        let mut build = project.cargo(&["build", "-j2", "-p", "solo"]);
+        let ran = run(build.env(name, value).env("CUDA_VISIBLE_DEVICES", ""))?;
+        let message = format!("error[missing-arch]: the device link is for {arch}, and base.o of ");
+        let help = format!("help: the variable {name} is `{value}`, and nvcc also makes code for");
+        let is_reported = [&message, &help]
+            .iter()
+            .all(|text| ran.stderr.contains(*text));
+        if ran.status.success() || !is_reported {
+            return Err(ran.error(&message));
         }
     }
     let (name, value, _) = ADDED[0];

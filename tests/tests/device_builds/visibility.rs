@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use gpustub_tests::Result;
+use gpustub_tests::command::run;
 use gpustub_tests::nvcc::{TOOLKIT_12, TOOLKIT_13, Toolkit, recorder};
 use gpustub_tests::pair::major;
 use gpustub_tests::rdc::{Library, Project};
@@ -195,15 +196,28 @@ fn kernels_and_variables_of_another_library() -> Result<()> {
     let hidden = "compile-options = [\"--device-entity-has-hidden-visibility=true\"]";
     add(&project, "alpha", hidden)?;
     let refused = project.refused(&["build", "-p", "beta"])?;
-    for part in [
-        "hidden symbol",
-        "help: nvcc hides kernels and variables from host code of other shared libraries since 13.0",
-        "`compile-options = [\"--device-entity-has-hidden-visibility=false\"]`",
-    ] {
-        assert!(
-            refused.contains(part),
-            "{part:?} is missing from\n{refused}"
-        );
-    }
+    expect_parts(
+        &refused,
+        &[
+            "hidden symbol",
+            "help: nvcc hides kernels and variables from host code of other shared libraries since 13.0",
+            "`compile-options = [\"--device-entity-has-hidden-visibility=false\"]`",
+        ],
+    );
+    // A variable is stronger than the option of gpustub.
+    project.edit("alpha/GpuStub.toml", &format!("{hidden}\n"), "")?;
+    let value = "-device-entity-has-hidden-visibility=true";
+    let mut build = project.cargo(&["build", "-p", "beta"]);
+    let ran = run(build.env("NVCC_APPEND_FLAGS", value))?;
+    assert!(!ran.status.success(), "{}", ran.stderr);
+    let help = format!("help: the variable NVCC_APPEND_FLAGS is `{value}`, and nvcc hides");
+    expect_parts(&ran.stderr, &["hidden symbol", &help]);
     Ok(())
+}
+
+#[track_caller]
+fn expect_parts(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is missing from\n{text}");
+    }
 }

@@ -54,10 +54,11 @@ fn opened_final_finds_its_libraries_in_a_moved_directory() -> Result<()> {
     expect(run(&mut command)?, &expected)
 }
 
-/// The finals of a chain are alternatives: `libbase_final.so` and `libarea_final.so` both device-link `base`.
+/// The finals of a chain are alternatives: `libbase_final.so` and `libarea_final.so` both device-link `base`, and need
+/// its library.
 #[test]
 #[ignore = "needs nvcc: ./tests/run"]
-fn check_accepts_an_installed_directory() -> Result<()> {
+fn check_reads_an_installed_directory() -> Result<()> {
     let _alone = alone();
     let dir = scratch()?;
     let prefix = installed("area", dir.path())?;
@@ -67,10 +68,18 @@ fn check_accepts_an_installed_directory() -> Result<()> {
     assert_eq!(finals.count(), 2);
     // The libraries of this workspace need libcudart itself, not its stubs.
     let ran = succeed(gpustub(&["check", "--allow", "needed-toolkit"])?.arg(&prefix))?;
-    if ran.stderr.ends_with(": nothing found\n") {
-        return Ok(());
+    if !ran.stderr.ends_with(": nothing found\n") {
+        return Err(ran.error("check has a finding"));
     }
-    Err(ran.error("check has a finding"))
+    fs::remove_file(prefix.join("lib/libbase.so"))?;
+    let ran = run(gpustub(&["check", "--allow", "needed-toolkit"])?.arg(&prefix))?;
+    let message = "error[unloadable-image]: cannot be loaded: no run path leads to libbase.so\n";
+    for part in [message, "lib/libarea_final.so\n", "lib/libbase_final.so\n"] {
+        if !ran.stderr.contains(part) {
+            return Err(ran.error(&format!("{part:?} is not reported")));
+        }
+    }
+    Ok(())
 }
 
 /// With a toolkit, and without: linkers read the libraries that the libraries need.

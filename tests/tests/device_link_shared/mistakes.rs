@@ -121,3 +121,27 @@ fn mistakes_are_errors_of_the_configuration() -> Result<()> {
     }
     Ok(())
 }
+
+/// CMake device-links for the target's architectures, whatever its objects and libraries have.
+#[test]
+#[ignore = "needs nvcc: ./tests/run"]
+fn narrow_device_links_are_reported() -> Result<()> {
+    let _alone = alone();
+    let dir = scratch()?;
+    let build = Build::new(workspace()?, dir.path(), "narrow")?.cuda();
+    let ran = build.configure("Ninja")?.success()?;
+    let text = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    for target in ["objects", "area::area", "area::base"] {
+        let warning = format!(
+            "gpustub_target_device_link(narrow): its device link is for 80 (CUDA_ARCHITECTURES), and omits the code \
+             of `{target}` for 90. Add 90 to CUDA_ARCHITECTURES of `narrow`."
+        );
+        if !text.contains(&warning) {
+            return Err(ran.error(&warning));
+        }
+    }
+    if text.matches("and omits the code").count() != 3 {
+        return Err(ran.error("another target is reported"));
+    }
+    Ok(())
+}

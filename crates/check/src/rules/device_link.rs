@@ -9,7 +9,7 @@ mod process;
 use std::collections::{BTreeMap, BTreeSet};
 
 use gpustub_core::code;
-use gpustub_core::diag::{self, Code};
+use gpustub_core::diag::{self, Code, Diagnostic, Level};
 use gpustub_core::gpu_arch::{Arch, ArchKind};
 use gpustub_core::manifest::RuleLevel;
 use gpustub_core::text::join;
@@ -193,11 +193,13 @@ fn device_linked_archive(package: &Package, findings: &mut Findings) {
             let message = format!(
                 "the archive contains {object_count} objects of relocatable device code and a device link"
             );
-            findings.push(
-                DEVICE_LINKED_ARCHIVE
-                    .finding(package.location_of(path), message)
-                    .help("remove the device link: the program has its own over all its archives"),
-            );
+            // Unlike that of a plan: the archive may be no input of a device link.
+            let finding = Diagnostic {
+                level: Level::Warning,
+                ..DEVICE_LINKED_ARCHIVE.finding(package.location_of(path), message)
+            };
+            let help = "remove the device link: the program has its own over all its archives";
+            findings.push(finding.help(help));
         }
     }
 }

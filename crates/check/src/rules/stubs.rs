@@ -1,6 +1,6 @@
 //! Stubs: their names, their generator, and the images that they are linked into.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gpustub_core::code;
 use gpustub_core::manifest::RuleLevel;
@@ -80,21 +80,28 @@ pub(super) fn is_elsewhere(image: &PackageImage<'_>, name: &str) -> bool {
             )
         });
     }
+    directories_on_disk(image)
+        .iter()
+        .any(|directory| directory.join(name).is_file())
+}
+
+/// Directories of this machine in the run path of an image that is a package by itself.
+pub(super) fn directories_on_disk(image: &PackageImage<'_>) -> Vec<PathBuf> {
     // The loader expands $ORIGIN after it has resolved links.
     let Ok(file) = Path::new(&image.package.name).canonicalize() else {
-        return false;
+        return Vec::new();
     };
     let origin = file.parent().unwrap_or(Path::new("/"));
-    image.runpath().any(|entry| {
+    let entries = image.runpath().map(|entry| {
         let relative = ["$ORIGIN", "${ORIGIN}"]
             .iter()
             .find_map(|token| entry.strip_prefix(token));
-        let directory = match relative {
+        match relative {
             Some(relative) => origin.join(relative.trim_start_matches('/')),
             None => origin.join(entry),
-        };
-        directory.join(name).is_file()
-    })
+        }
+    });
+    entries.collect()
 }
 
 fn ambiguous_stub_name(image: &PackageImage<'_>, findings: &mut Findings) {

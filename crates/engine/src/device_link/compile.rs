@@ -157,6 +157,9 @@ fn command(
         for dir in &required.include_dirs {
             command.arg("-I").arg(dir);
         }
+    }
+    // Of several values the last is used: that of the library itself.
+    for required in inherited.iter().rev() {
         for define in &required.defines {
             // A comma ends a value of nvcc, unless a backslash precedes it.
             command.arg(format!("-D{}", define.replace(',', "\\,")));

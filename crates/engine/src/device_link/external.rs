@@ -11,12 +11,13 @@ use std::path::Path;
 use std::process::Command;
 
 use gpustub_core::diag::{DEVICE_LINK_ERROR, Diagnostic, IO_ERROR, MISSING_ARCH};
-use gpustub_core::gpu_arch::Arch;
+use gpustub_core::gpu_arch::{Arch, ArchKind, chooses_archs};
 use gpustub_core::offload::OffloadCode;
 use gpustub_core::text::join;
 
 use super::metadata::DeviceLibrary;
 use super::nvcc::Nvcc;
+use super::nvcc_report;
 use super::symbol_index::{self, IndexError, ObjectIds};
 use crate::error::Error;
 use crate::files;
@@ -43,7 +44,13 @@ pub(super) fn object_ids(library: &str, archive: &Path) -> Result<ObjectIds, Box
         ),
         IndexError::Thin => (
             "is a thin archive, which only names its objects",
-            "`ar` without `T` puts them in".to_owned(),
+            "archive the objects themselves: `ar` without `--thin`; for Meson, which makes thin archives of libraries \
+             that it does not install, `install: true`"
+                .to_owned(),
+        ),
+        IndexError::Empty => (
+            "has no objects",
+            "add those that nvcc compiled with -rdc=true, or remove the table".to_owned(),
         ),
         IndexError::NoIndex => (
             "has no symbol index",
@@ -89,6 +96,8 @@ pub fn check_archive(library: &str, archive: &Path) -> Result<(), Box<Diagnostic
     object_ids(library, archive).map(drop)
 }
 
+const HELP: &str = "list the archive's architectures in `archs` of the library, or build the archive for these as well";
+
 /// Rejects archives without code for the architectures of the link.
 pub(super) fn check(
     nvcc: &Nvcc,
@@ -99,19 +108,55 @@ pub(super) fn check(
     if lto {
         return Ok(());
     }
-    for member in members {
-        // Archives made by gpustub have sources.
-        if !member.sources.is_empty() {
-            continue;
+    match missing_code(nvcc, archs, members) {
+        Some(message) => Err(Error::new(&MISSING_ARCH, message).help(HELP)),
+        None => Ok(()),
+    }
+}
+
+/// Rejects archives without code for the architectures that variables of nvcc added to those of a device link,
+/// which made `output`.
+pub(super) fn check_added(
+    nvcc: &Nvcc,
+    archs: &[Arch],
+    lto: bool,
+    members: &[&DeviceLibrary],
+    output: &Path,
+) -> Result<(), Error> {
+    if lto || !nvcc.flags.iter().any(|(_, value)| chooses_archs(value)) {
+        return Ok(());
+    }
+    let mut linked: Vec<Arch> = Vec::new();
+    for line in list(nvcc, output).unwrap_or_default().lines() {
+        linked.extend(arch(line).filter(|arch| arch.kind == ArchKind::Real));
+    }
+    for added in linked {
+        if nvcc_report::is_added(added, archs)
+            && let Some(message) = missing_code(nvcc, &[added], members)
+        {
+            let help = nvcc_report::help_about_variable(nvcc, archs, added, true);
+            let help = help.unwrap_or_else(|| HELP.to_owned());
+            return Err(Error::new(&MISSING_ARCH, message).help(help));
         }
-        let output = Command::new(nvcc.root.join("bin/cuobjdump"))
-            .args(["--list-elf", "--list-ptx"])
-            .arg(&member.archive)
-            .output();
-        let Some(output) = output.ok().filter(|output| output.status.success()) else {
-            continue;
-        };
-        for (object, present) in parse_list(&String::from_utf8_lossy(&output.stdout)) {
+    }
+    Ok(())
+}
+
+/// Output of cuobjdump for a file; `None` if the toolkit has none.
+fn list(nvcc: &Nvcc, file: &Path) -> Option<String> {
+    let output = Command::new(nvcc.root.join("bin/cuobjdump"))
+        .args(["--list-elf", "--list-ptx"])
+        .arg(file)
+        .output();
+    let output = output.ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Message about the first object of archives that lacks code for one of the architectures.
+fn missing_code(nvcc: &Nvcc, archs: &[Arch], members: &[&DeviceLibrary]) -> Option<String> {
+    // Archives made by gpustub have sources.
+    for member in members.iter().filter(|member| member.sources.is_empty()) {
+        for (object, present) in parse_list(&list(nvcc, &member.archive).unwrap_or_default()) {
             let missing: Vec<_> = archs
                 .iter()
                 .filter(|arch| !present.iter().any(|code| code.serves(**arch)))
@@ -121,21 +166,17 @@ pub(super) fn check(
                 continue;
             }
             let present: Vec<_> = present.iter().map(Arch::to_string).collect();
-            return Err(Error::new(
-                &MISSING_ARCH,
-                format!(
-                    "the device link is for {}, and {object} of {} (device-link.{} of {}) has only {}",
-                    join(&missing, ", "),
-                    member.archive.display(),
-                    member.name,
-                    member.package,
-                    join(&present, ", ")
-                ),
-            )
-            .help("list the archive's architectures in `archs` of the library, or build the archive for these as well"));
+            return Some(format!(
+                "the device link is for {}, and {object} of {} (device-link.{} of {}) has only {}",
+                join(&missing, ", "),
+                member.archive.display(),
+                member.name,
+                member.package,
+                join(&present, ", ")
+            ));
         }
     }
-    Ok(())
+    None
 }
 
 /// Parses the output of cuobjdump: objects with the architectures of their code.

@@ -268,8 +268,9 @@ fn version_error(path: &Path, line: usize, problem: &str) -> Error {
             column: None,
         })
         .help(
-            "all packages of a build have to use one version of gpustub-build: `cargo update -p \
-             gpustub-build` unifies them, `cargo tree -d -e build` lists the packages that require each",
+            "all packages of a build have to use one gpustub-build; `cargo tree -d -e build` lists the packages that \
+             require each: for versions, run `cargo update -p gpustub-build@<version>` with the older one; for a git \
+             repository, write the same `rev` into each Cargo.toml; for paths, the same directory",
         )
 }
 
@@ -324,7 +325,8 @@ mod tests {
             "{message}"
         );
         assert!(
-            message.contains("`cargo update -p gpustub-build`"),
+            message.contains("`cargo update -p gpustub-build@<version>`")
+                && message.contains("the same `rev`"),
             "{message}"
         );
         assert_eq!(error.code(), Some(&IO_ERROR));

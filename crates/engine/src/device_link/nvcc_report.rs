@@ -237,19 +237,34 @@ fn archs_in_messages(text: &str) -> impl Iterator<Item = Arch> {
 
 /// Next step after an error about an architecture that a variable adds to `archs`.
 fn added_arch_help(nvcc: &Nvcc, archs: &[Arch], text: &str) -> Option<String> {
-    let added = archs_in_messages(text).find(|arch| {
-        archs
-            .iter()
-            .all(|declared| declared.as_kind(arch.kind) != *arch)
-    })?;
+    let added = archs_in_messages(text).find(|arch| is_added(*arch, archs))?;
+    let is_supported = unsupported_arch(text).is_none();
+    help_about_variable(nvcc, archs, added, is_supported)
+}
+
+/// Whether an architecture is none of the declared ones.
+pub(super) fn is_added(arch: Arch, archs: &[Arch]) -> bool {
+    archs
+        .iter()
+        .all(|declared| declared.as_kind(arch.kind) != arch)
+}
+
+/// Names the variable that adds an architecture to `archs`, if there is one.
+pub(super) fn help_about_variable(
+    nvcc: &Nvcc,
+    archs: &[Arch],
+    added: Arch,
+    is_supported: bool,
+) -> Option<String> {
     let number = added.number.to_string();
     let variables = nvcc.flags.iter().filter(|(_, value)| chooses_archs(value));
     // Names such as `native` have no number.
     let (name, value) = variables.max_by_key(|(_, value)| value.contains(&number))?;
     let declared: Vec<_> = archs.iter().map(Arch::to_string).collect();
-    let step = match unsupported_arch(text) {
-        Some(_) => "",
-        None => ", or compile every library and `prebuilt` archive for it",
+    let step = if is_supported {
+        ", or compile every library and `prebuilt` archive for it"
+    } else {
+        ""
     };
     Some(format!(
         "the variable {name} is `{value}`, and nvcc also makes code for {added}, which is not in `archs` ({}): \

@@ -124,6 +124,7 @@ fn run(
             nvcc, archs, members, dir, &command, &result,
         ));
     }
+    external::check_added(nvcc, archs, inputs.lto, members, output)?;
     check(&expected)?;
     fingerprint::record_known(output, &key, &files, &before)?;
     let mut warnings = Vec::new();

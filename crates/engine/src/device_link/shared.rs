@@ -236,12 +236,12 @@ impl SharedBuild<'_> {
         }
         fingerprint::invalidate(output)?;
         let before = InputStates::read(&args.inputs);
-        linker
-            .run(&mut command)
-            .map_err(|error| match visibility::help(&error.to_string()) {
+        linker.run(&mut command).map_err(|error| {
+            match visibility::help(self.nvcc, &error.to_string()) {
                 Some(help) => error.help(help),
                 None => error,
-            })?;
+            }
+        })?;
         files::rename(&new, output)?;
         fingerprint::record_known(output, &key, &args.inputs, &before)
     }

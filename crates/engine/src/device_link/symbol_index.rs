@@ -22,6 +22,8 @@ pub(crate) enum IndexError {
     NoArchive,
     /// Contains the names of its objects only.
     Thin,
+    /// Has no members.
+    Empty,
     NoIndex,
 }
 
@@ -39,8 +41,12 @@ pub(crate) fn object_ids(archive: &Path) -> io::Result<Result<ObjectIds, IndexEr
         b"!<thin>\n" => return Ok(Err(IndexError::Thin)),
         _ => return Ok(Err(IndexError::NoArchive)),
     }
-    let mut header = [0; 60];
-    if file.read_exact(&mut header).is_err() {
+    let mut header = Vec::new();
+    (&mut file).take(60).read_to_end(&mut header)?;
+    if header.is_empty() {
+        return Ok(Err(IndexError::Empty));
+    }
+    if header.len() < 60 {
         return Ok(Err(IndexError::NoIndex));
     }
     let word_size = match field(&header[..16]) {
@@ -140,12 +146,13 @@ mod tests {
             (&b""[..], IndexError::NoArchive),
             (b"\x7fELF", IndexError::NoArchive),
             (b"!<thin>\n", IndexError::Thin),
+            (b"!<arch>\n", IndexError::Empty),
         ] {
             std::fs::write(&path, bytes).unwrap();
             assert_eq!(object_ids(&path).unwrap(), Err(error), "{bytes:?}");
         }
         for bytes in [
-            &b"!<arch>\n"[..],
+            &b"!<arch>\nx"[..],
             &[
                 b"!<arch>\n".as_slice(),
                 b"/               0           0     0     0       999999999999`\n",

@@ -47,20 +47,51 @@ fn major(text: &str) -> Option<u32> {
 }
 
 /// Next step after an error of the linker of a shared library.
-pub(super) fn help(error: &str) -> Option<String> {
+pub(super) fn help(nvcc: &Nvcc, error: &str) -> Option<String> {
     // GNU ld: "hidden symbol `x' isn't defined"; lld: "undefined hidden symbol: x".
-    error.contains("hidden symbol").then(|| {
-        format!(
+    if !error.contains("hidden symbol") {
+        return None;
+    }
+    // nvcc uses NVCC_APPEND_FLAGS after the options of tables.
+    let hiding = nvcc.flags.iter().find(|(_, value)| is_hiding(value));
+    Some(match hiding {
+        Some((name, value)) => format!(
+            "the variable {name} is `{value}`, and nvcc hides kernels and variables from host code of other shared \
+             libraries: remove that option from {name}"
+        ),
+        None => format!(
             "nvcc hides kernels and variables from host code of other shared libraries since \
              {FIRST_MAJOR}.0: write `compile-options = [\"{OPTION}\"]` into the [device-link] table of the \
              library that defines the symbol, or compile its `prebuilt` archive with that option"
-        )
+        ),
     })
+}
+
+/// Whether options of nvcc hide kernels and variables.
+fn is_hiding(options: &str) -> bool {
+    let name = OPTION.split('=').next().unwrap_or_default();
+    let Some((_, rest)) = options.rsplit_once(name.trim_start_matches('-')) else {
+        return false;
+    };
+    !rest.trim_start_matches(['=', ' ']).starts_with("false")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hiding_options_are_recognized() {
+        for (options, expected) in [
+            ("-device-entity-has-hidden-visibility=true", true),
+            ("-g --device-entity-has-hidden-visibility true -O1", true),
+            ("--device-entity-has-hidden-visibility=false", false),
+            ("-device-entity-has-hidden-visibility false", false),
+            ("-O1", false),
+        ] {
+            assert_eq!(is_hiding(options), expected, "{options}");
+        }
+    }
 
     #[test]
     fn majors_are_read_from_nvccs_version() {

@@ -15,7 +15,7 @@ use serde_json::json;
 use toml_edit::{Array, InlineTable, TomlError};
 
 use super::closure::{Closure, LINK, LinkCondition};
-use super::naming::{DIRECTORY, finalizer_directory, finalizer_name, is_finalizer};
+use super::naming::{DIRECTORY, HEAD, finalizer_directory, finalizer_name, is_finalizer};
 use super::renamed;
 use crate::graph::PackageGraph;
 use crate::helper_source::{HelperSource, git, relative};
@@ -108,9 +108,13 @@ pub(super) fn operations(
     pending.write(&dir.join("build.rs"), build_script(for_tests))?;
     let code = library_code(for_tests, &crates(graph, closure));
     pending.write(&dir.join("src/lib.rs"), code)?;
+    let stubs = dir.join(FILE);
     if is_stubbed(graph, package) {
-        let stubs = templates::render("finalizer/GpuStub.toml", &json!({}));
-        pending.write(&dir.join(FILE), stubs)?;
+        let text = templates::render("finalizer/GpuStub.toml", &json!({}));
+        pending.write(&stubs, text)?;
+    } else if (pending.read(&stubs)).is_ok_and(|text| text.starts_with(HEAD)) {
+        // It would leave the stub to a package that no longer has it.
+        pending.remove(&stubs)?;
     }
     add_to_package(package, closure, &features, private, pending)
 }

@@ -12,6 +12,9 @@ pub const DIRECTORY: &str = "gpustub-final";
 /// Prefix of the names of all finalizers.
 pub const PREFIX: &str = "gpustub-final-";
 
+/// First line of the files that `sync` writes into a finalizer and may change or remove.
+pub const HEAD: &str = "# Written by `cargo gpustub sync`; changes are lost.\n";
+
 /// Name of a package's finalizer.
 pub fn finalizer_name(package: &Package) -> String {
     format!("{PREFIX}{}", package.name)

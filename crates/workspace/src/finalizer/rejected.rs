@@ -1,10 +1,12 @@
-//! Finalizers that name a package which was renamed, moved or removed. Cargo rejects the whole
-//! workspace then, before `sync` can learn from it which packages the finalizer needs.
+//! Finalizers that name a package which was renamed, moved or removed, and finalizers whose files were
+//! deleted. Cargo rejects the whole workspace then, before `sync` can learn from it which packages a
+//! finalizer needs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::display_path::display_path;
+use crate::edit::cargo_toml;
 use crate::edit::path_dependencies::{PathDependency, Revision, revise};
 use crate::error::{Error, Result};
 use crate::ops::Operation;
@@ -12,15 +14,14 @@ use cargo_metadata::semver::{Version, VersionReq};
 use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
 use toml_edit::Item;
 
-use super::naming::DIRECTORY;
-use super::stale::HEAD;
+use super::naming::{DIRECTORY, HEAD, PREFIX};
 use crate::directories::{Directories, normalize, read, root_manifest};
 use crate::selection::Selection;
 use crate::workspace::{Workspace, directory};
 
 const HELP: &str = "run `cargo gpustub sync`";
 
-/// Manifest of a finalizer that cargo rejects.
+/// Manifest of a finalizer, or of its package, that cargo rejects.
 #[derive(Debug)]
 pub struct RejectedManifest {
     path: PathBuf,
@@ -71,13 +72,15 @@ pub fn rejected_manifests(
             None => return Vec::new(),
         },
     };
-    let mut finalizers: Vec<PathBuf> = packages
+    let mut rejected: Vec<RejectedManifest> = packages
         .into_iter()
         .filter(|package| !package.ends_with(DIRECTORY))
-        .map(|package| package.join(DIRECTORY))
+        .filter_map(|package| {
+            without_finalizer(&package).or_else(|| examine(&package.join(DIRECTORY)))
+        })
         .collect();
-    finalizers.sort();
-    finalizers.iter().filter_map(|dir| examine(dir)).collect()
+    rejected.sort_by(|first, second| first.path.cmp(&second.path));
+    rejected
 }
 
 /// Names a finalizer that cargo rejects instead of the error of cargo, if there is one.
@@ -93,6 +96,36 @@ fn directories(options: &Selection) -> Option<Directories> {
     let path = std::path::absolute(path.unwrap_or(Path::new("Cargo.toml"))).ok()?;
     // Cargo reports unreadable manifests.
     Directories::find(path.parent()?).ok()?
+}
+
+/// The manifest of a package whose finalizer's files were deleted. Without the dependency on the
+/// finalizer cargo accepts it, and `sync` writes both again.
+fn without_finalizer(package: &Path) -> Option<RejectedManifest> {
+    let dir = package.join(DIRECTORY);
+    let missing_file = ["Cargo.toml", "build.rs", "src/lib.rs"]
+        .into_iter()
+        .find(|file| !dir.join(file).exists())?;
+    let path = package.join("Cargo.toml");
+    let before = fs::read_to_string(&path).ok()?;
+    let mut names = Vec::new();
+    revise(&before, |dependency| {
+        if dependency.package.starts_with(PREFIX)
+            && normalize(&package.join(dependency.path)) == dir
+        {
+            names.push(dependency.package.to_owned());
+        }
+        Revision::Keep
+    })
+    .ok()?;
+    let name = names.first()?;
+    let after = cargo_toml::remove_dependency(&before, name).ok()?;
+    let fault = format!("depends on `{name}`, whose `{DIRECTORY}/{missing_file}` is missing");
+    Some(RejectedManifest {
+        path,
+        faults: vec![fault],
+        before,
+        after,
+    })
 }
 
 fn examine(dir: &Path) -> Option<RejectedManifest> {

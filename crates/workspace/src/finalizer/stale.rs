@@ -15,15 +15,12 @@ use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
 use serde_json::json;
 
 use super::lines::remove_lines;
-use super::naming::{DIRECTORY, finalizer_directory, finalizer_name};
+use super::naming::{DIRECTORY, HEAD, finalizer_directory, finalizer_name};
 use super::programs::has_rdc;
 use super::{files, renamed};
 use crate::graph::PackageGraph;
 use crate::tables::FILE;
 use crate::workspace::Workspace;
-
-/// First line of a finalizer's manifest.
-pub(super) const HEAD: &str = "# Written by `cargo gpustub sync`; changes are lost.\n";
 
 /// Removes the files of an earlier run for a package that no longer needs them: it has no RDC code,
 /// or its own build script links it. Reports them instead if the user has changed them.

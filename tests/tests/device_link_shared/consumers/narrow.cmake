@@ -1,0 +1,12 @@
+# Device links for fewer architectures than their parts have, and for all that GPUs of these need.
+add_library(objects OBJECT own.cu)
+target_link_libraries(objects PRIVATE area::base)
+set_target_properties(objects PROPERTIES CUDA_SEPARABLE_COMPILATION ON CUDA_ARCHITECTURES "80;86;90-real")
+set_property(TARGET area::area PROPERTY CUDA_ARCHITECTURES 80-real 90)
+foreach(target IN ITEMS narrow complete any)
+  consumer(${target} SOURCE $<TARGET_OBJECTS:objects> RUNS own area LINKS area::area)
+  gpustub_target_device_link(${target})
+endforeach()
+set_property(TARGET area::base PROPERTY CUDA_ARCHITECTURES 80-real 90-real)
+set_property(TARGET complete PROPERTY CUDA_ARCHITECTURES 80 90)
+set_property(TARGET any PROPERTY CUDA_ARCHITECTURES all-major)
