@@ -82,7 +82,8 @@ pub fn pending(
         finalizer::operations(workspace, options, &mut pending, &mut diagnostics)?;
     }
     // The file of a finalizer follows those of its program, which may change in this run.
-    let lists = (members.all())
+    let lists = members
+        .all()
         .filter(|(package, _)| !finalizer::is_finalizer(package))
         .map(|(_, declared)| declared);
     let lock = lock::text(lists);

@@ -161,7 +161,8 @@ fn names_with_several_functions_are_those_of_the_headers() -> Result<()> {
     }
     assert!(expected.remove("{12080, \"cuEventElapsedTime\"}"));
     let adapters = fs::read_to_string(repository().join("templates/adapters/common.h"))?;
-    let listed: BTreeSet<String> = (adapters.lines())
+    let listed: BTreeSet<String> = adapters
+        .lines()
         .filter_map(|line| line.trim().strip_suffix(','))
         .filter(|line| line.starts_with("{1") && line.contains("\"cu"))
         .map(str::to_owned)

@@ -63,7 +63,9 @@ fn has_known_run_path(
     };
     if image.package.kind == ContainerKind::File {
         return run_path.split(':').all(|entry| entry.starts_with('$'))
-            && (directories_on_disk(image).iter()).all(|directory| directory.is_dir());
+            && directories_on_disk(image)
+                .iter()
+                .all(|directory| directory.is_dir());
     }
     run_path
         .split(':')
@@ -74,7 +76,10 @@ fn has_known_run_path(
             };
             // The reader follows no links.
             let is_link = image.package.kind == ContainerKind::Directory
-                && (Path::new(&image.package.name).join(&directory).join(name)).is_file();
+                && Path::new(&image.package.name)
+                    .join(&directory)
+                    .join(name)
+                    .is_file();
             let mut is_empty = true;
             for library in image.package.images() {
                 let path = installed(&library.member.path);
@@ -95,7 +100,9 @@ fn is_found(image: &PackageImage<'_>, libraries: &LoadedLibraries<'_>) -> bool {
         let mut needed = user.needed().iter();
         needed.any(|name| {
             image_names(image).any(|known| known == name)
-                && (libraries.find(&user, name)).is_some_and(|member| member == image.member)
+                && libraries
+                    .find(&user, name)
+                    .is_some_and(|member| member == image.member)
         })
     })
 }
@@ -105,7 +112,9 @@ fn is_found(image: &PackageImage<'_>, libraries: &LoadedLibraries<'_>) -> bool {
 fn is_outside(image: &PackageImage<'_>, name: &str) -> bool {
     if image.package.kind == ContainerKind::File && is_final(image) {
         let directories = directories_on_disk(image);
-        return (directories.iter()).any(|directory| directory.join(name).is_file());
+        return directories
+            .iter()
+            .any(|directory| directory.join(name).is_file());
     }
     is_elsewhere(image, name)
 }
@@ -136,13 +145,16 @@ fn is_missing_part(image: &PackageImage<'_>, name: &str) -> bool {
     {
         return false;
     }
-    let devices = || (image.package.images()).map(|library| &library.facts.device);
+    let devices = || image.package.images().map(|library| &library.facts.device);
     if is_final(image) {
         let mut links = image.facts.device.links.iter();
         return links
             .any(|id| devices().all(|device| device.modules.iter().all(|known| known.id != *id)));
     }
-    let mut calls = (image.facts.imports.iter())
+    let mut calls = image
+        .facts
+        .imports
+        .iter()
         .filter_map(|import| import.name.strip_prefix(REGISTER))
         .filter(|_| name.ends_with("_final.so"));
     calls.any(|id| devices().all(|device| !device.links.contains(id)))
