@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gpustub_tests::cargo::cargo;
 use gpustub_tests::command::succeed;
 use gpustub_tests::{Result, repository};
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use serde_json::Value;
 
 /// `cargo metadata` of the workspace itself.
@@ -296,6 +297,57 @@ fn every_package_follows_the_workspace() -> Result<()> {
         );
         for field in ["description", "license", "repository", "rust_version"] {
             assert!(package[field].is_string(), "{manifest}: no {field}");
+        }
+    }
+    Ok(())
+}
+
+/// Whether source code has a condition with `let` and `&&`: `if let Some(a) = b && c {`.
+fn has_let_chain(code: TokenStream) -> bool {
+    let (mut has_let, mut is_chain, mut last) = (false, false, String::new());
+    for token in code {
+        let text = token.to_string();
+        match token {
+            TokenTree::Group(group) => {
+                if group.delimiter() == Delimiter::Brace {
+                    has_let = false;
+                }
+                is_chain |= has_let_chain(group.stream());
+            }
+            _ if text == ";" => has_let = false,
+            _ if text == "let" && matches!(last.as_str(), "if" | "while" | "&") => {
+                is_chain |= last == "&";
+                has_let = true;
+            }
+            _ => is_chain |= has_let && text == "&" && last == "&",
+        }
+        last = text;
+    }
+    is_chain
+}
+
+/// Conditions with `let` and `&&` came with Rust 1.88. `tests/minimum-rust` compiles with each declared version.
+#[test]
+fn packages_for_older_rust_have_no_let_chains() -> Result<()> {
+    for (code, expected) in [
+        ("if let A(b) = c && d {}", true),
+        ("while a && let Some(b) = c {}", true),
+        ("if let Some(&&a) = b(c && d) { e && f }", false),
+    ] {
+        assert_eq!(has_let_chain(code.parse()?), expected, "{code}");
+    }
+    for package in packages()? {
+        let version = package["rust_version"].as_str().unwrap_or_default();
+        if !matches!(version.split_once('.'), Some(("1", minor)) if minor.parse::<u32>()? < 88) {
+            continue;
+        }
+        let manifest = Path::new(package["manifest_path"].as_str().unwrap_or_default());
+        let directory = manifest.parent().unwrap_or(manifest).display().to_string();
+        for file in tracked(&[&directory])? {
+            if file.extension().is_some_and(|extension| extension == "rs") {
+                let has_chain = has_let_chain(fs::read_to_string(&file)?.parse()?);
+                assert!(!has_chain, "{}", file.display());
+            }
         }
     }
     Ok(())

@@ -119,8 +119,9 @@ impl Headers {
         let expanded = clang.run(&["-E", "-P"], defines, &queries)?;
         let mut macros = BTreeMap::new();
         for line in expanded.lines() {
-            if let Some((name, meaning)) = macro_expansion(line)
-                && declarations.functions.contains_key(meaning)
+            let expansion = macro_expansion(line);
+            if let Some((name, meaning)) =
+                expansion.filter(|(_, meaning)| declarations.functions.contains_key(*meaning))
             {
                 macros.insert(name.to_owned(), meaning.to_owned());
             }

@@ -199,9 +199,8 @@ impl<'d> Sections<'d> {
                 name if HOST_NAMES.contains(&name) => &mut sections.host_names,
                 _ => continue,
             };
-            if let Some(data) = section.data(image.source)
-                && data.len() <= bytes_left
-            {
+            let data = section.data(image.source);
+            if let Some(data) = data.filter(|data| data.len() <= bytes_left) {
                 bytes_left -= data.len();
                 list.push((section.addr, data));
             }

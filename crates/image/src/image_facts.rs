@@ -311,9 +311,7 @@ fn hidden_functions(
     };
     let _ = for_names(table, &strings, reads, is_hidden_function, |_, _, name| {
         // A damaged name concerns its symbol only.
-        if let Ok(name) = name
-            && keep(name, None)
-        {
+        if let Some(name) = name.ok().filter(|name| keep(name, None)) {
             facts.hidden.push(name.to_owned());
         }
         Ok(())

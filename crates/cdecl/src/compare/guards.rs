@@ -82,11 +82,13 @@ impl<'a> Comparison<'a> {
                 let is_own = difference.position == position;
                 if effect.covers(difference.kind, is_own) {
                     difference.guard = Some(guard.words.clone());
-                } else if is_own
-                    && difference.kind == DifferenceKind::Size
-                    && let Effect::None(reason) = effect
-                {
-                    difference.description += &format!(" ({reason})");
+                    continue;
+                }
+                match effect {
+                    Effect::None(reason) if is_own && difference.kind == DifferenceKind::Size => {
+                        difference.description += &format!(" ({reason})");
+                    }
+                    _ => {}
                 }
             }
         }

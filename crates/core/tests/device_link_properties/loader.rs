@@ -221,10 +221,8 @@ impl Process {
 fn scope_of(loaded: &BTreeMap<FileId, File>, ids: &[FileId]) -> BTreeSet<FileId> {
     let (mut scope, mut pending) = (BTreeSet::new(), ids.to_vec());
     while let Some(id) = pending.pop() {
-        if scope.insert(id)
-            && let Some(file) = loaded.get(&id)
-        {
-            pending.extend(&file.needs);
+        if scope.insert(id) {
+            pending.extend(loaded.get(&id).into_iter().flat_map(|file| &file.needs));
         }
     }
     scope

@@ -130,10 +130,9 @@ pub(super) fn check_added(
     for line in list(nvcc, output).unwrap_or_default().lines() {
         linked.extend(arch(line).filter(|arch| arch.kind == ArchKind::Real));
     }
+    linked.retain(|arch| nvcc_report::is_added(*arch, archs));
     for added in linked {
-        if nvcc_report::is_added(added, archs)
-            && let Some(message) = missing_code(nvcc, &[added], members)
-        {
+        if let Some(message) = missing_code(nvcc, &[added], members) {
             let help = nvcc_report::help_about_variable(nvcc, archs, added, true);
             let help = help.unwrap_or_else(|| HELP.to_owned());
             return Err(Error::new(&MISSING_ARCH, message).help(help));

@@ -66,9 +66,8 @@ pub(super) fn check_dynamic(image: &ElfImage<'_>) -> Result<(), EditProblem> {
     }
     // `elf_machine_runtime_setup` writes two words behind the first.
     let has_slots = image.tag(elf::DT_PLTRELSZ).is_some_and(|size| size != 0);
-    if let Some(slots) = image.tag(elf::DT_PLTGOT).filter(|_| has_slots)
-        && !image.is_writable(slots, 24)
-    {
+    let slots = image.tag(elf::DT_PLTGOT).filter(|_| has_slots);
+    if slots.is_some_and(|slots| !image.is_writable(slots, 24)) {
         return Err(EditProblem::Malformed(
             "table of PLT addresses is not writable",
         ));

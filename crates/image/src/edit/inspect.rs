@@ -201,10 +201,8 @@ fn read_imports(
         let version = version_index.and_then(|index| versions.get(&index));
         let copied = relocations.is_copied(index);
         // glibc indexes its array of versions without a check, also for what the image defines.
-        if let Some(version_index) = version_index
-            && version.is_none()
-            && !details.defined.contains(&version_index)
-        {
+        let is_unknown = |index| version.is_none() && !details.defined.contains(&index);
+        if version_index.is_some_and(is_unknown) {
             return Err(EditProblem::Malformed("symbol has an unknown version"));
         }
         // A program defines what it copies, in the version of the library.

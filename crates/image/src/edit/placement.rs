@@ -125,9 +125,8 @@ fn place_needs(
 /// Sets the addresses of the tables in the evicted range, which moves to `address`.
 fn move_evicted(image: &ElfImage<'_>, evicted: &Evicted, address: u64, dynamic: &mut Dynamic) {
     for tag in MOVABLE {
-        if let Some(old_address) = image.tag(tag)
-            && let Some(new_address) = evicted.moved(old_address, address)
-        {
+        let old_address = image.tag(tag);
+        if let Some(new_address) = old_address.and_then(|old| evicted.moved(old, address)) {
             dynamic.set(tag, new_address);
         }
     }

@@ -61,9 +61,8 @@ pub(super) fn edit(
     };
     let (dynamic, strings) = (&mut parts.dynamic, &mut parts.strings);
     dynamic.set_needed(&before.inspection.needed, &after.needed, strings)?;
-    if let Some(path) = &after.runpath
-        && after.runpath != before.inspection.runpath
-    {
+    let is_changed = after.runpath != before.inspection.runpath;
+    if let Some(path) = after.runpath.as_ref().filter(|_| is_changed) {
         let tag = if after.rpath {
             elf::DT_RPATH
         } else {

@@ -40,10 +40,9 @@ fn scan(image: &ElfImage<'_>, sections: &[Section], edits: &mut Vec<(u64, Vec<u8
             let Some((old, new)) = pairs.get(usize::from(u16_at(symbol, 6))) else {
                 continue;
             };
-            if let Some(distance) = u64_at(symbol, 8).checked_sub(old.addr)
-                && distance < old.size
-                && old.addr != new.addr
-            {
+            let distance = u64_at(symbol, 8).checked_sub(old.addr);
+            let is_moved = |distance: &u64| *distance < old.size && old.addr != new.addr;
+            if let Some(distance) = distance.filter(is_moved) {
                 let value_offset = offset + i as u64 * SYMBOL + 8;
                 let value = new.addr.wrapping_add(distance);
                 edits.push((value_offset, value.to_le_bytes().to_vec()));

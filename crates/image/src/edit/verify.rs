@@ -83,9 +83,10 @@ fn same_versions(before: &Details<'_>, after: &Details<'_>, targets: &Targets) -
     let mut expected = before.versions.to_vec();
     for (&symbol, target) in before.indices.iter().zip(&targets.imports) {
         let offset = 2 * symbol as usize;
-        if target.is_some()
-            && let Some(entry) = expected.get_mut(offset..offset + 2)
-        {
+        if target.is_none() {
+            continue;
+        }
+        if let Some(entry) = expected.get_mut(offset..offset + 2) {
             let version = u16_at(after.versions, offset) & 0x7fff | u16_at(entry, 0) & 0x8000;
             entry.copy_from_slice(&version.to_le_bytes());
         }

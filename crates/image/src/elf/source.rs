@@ -84,12 +84,10 @@ impl<'d> Pieces<'d> {
         let end = offset.checked_add(size).filter(|&end| end <= self.size)?;
         let first = self.parts.partition_point(|(start, _)| *start <= offset);
         let parts = &self.parts[first.saturating_sub(1)..];
-        if let Some((start, bytes)) = parts.first()
-            && let Some(bytes) = slice(bytes, offset - start, size)
-        {
-            return Some(bytes);
-        }
-        Some(self.joined.get(offset..end, |range| join(parts, range)))
+        let whole = parts
+            .first()
+            .and_then(|(start, bytes)| slice(bytes, offset - start, size));
+        whole.or_else(|| Some(self.joined.get(offset..end, |range| join(parts, range))))
     }
 }
 

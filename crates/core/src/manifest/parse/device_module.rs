@@ -101,9 +101,8 @@ impl Settings {
                 decoder.error_with_help(&MISSING_KEY, name_span.clone(), message, ARCHS_HELP);
             }
         }
-        if let Some(value) = table.get("cudadevrt").filter(|_| library.cudadevrt)
-            && !self.separable
-        {
+        let rejects_cudadevrt = library.cudadevrt && !self.separable;
+        if let Some(value) = table.get("cudadevrt").filter(|_| rejects_cudadevrt) {
             let message = format!("`{}` with `separable = false`", value.name);
             let help = "remove separable = false: launches in device code need a device link";
             decoder.error_with_help(&INVALID_VALUE, value.key_span, message, help);
