@@ -179,80 +179,161 @@ fn copies_that_stay_name_the_headers() {
 
 /// A wheel whose `_deps.so` needs libcudart and calls no function, as PyTorch's `libtorch_global_deps.so`.
 struct LoadedForOthers {
-    /// Further libraries that `_deps.so` needs, below `link`.
+    /// C code of `_deps.so`.
+    code: &'static str,
+    /// Further libraries that `_deps.so` needs: below `link`, or `_core.so`.
     needs: &'static [&'static str],
-    /// Whether `_deps.so` also needs `_core.so`, whose functions explain the need of libcudart.
-    needs_core: bool,
-    /// Libraries that `_core.so` needs beside libcudart, whose functions it calls.
+    /// C code and libraries of `_core.so`, which needs libcudart.
+    core: &'static str,
     core_needs: &'static [&'static str],
     /// The reason in the message about `_deps.so`; `None`: it is edited.
     reason: Option<&'static str>,
+    /// Whether some image is edited.
+    is_written: bool,
 }
 
+const EDITED: LoadedForOthers = LoadedForOthers {
+    code: "",
+    needs: &[],
+    core: COUNT,
+    core_needs: &[],
+    reason: None,
+    is_written: true,
+};
+const NO_STUBS: &[&str] = &["libcusparseLt.so.0"];
+const FOR_CORE: Option<&str> = Some("may load it for `_core.so`, which stays as it is");
+
 #[rustfmt::skip]
-const LOADED_FOR_OTHERS: [LoadedForOthers; 5] = [
-    LoadedForOthers { needs: &[], needs_core: false, core_needs: &[], reason: None },
-    // There are no stubs of this library.
-    LoadedForOthers { needs: &[], needs_core: false, core_needs: &["libcusparseLt.so.0"], reason: Some("may load it for `_core.so`, which stays as it is") },
-    LoadedForOthers { needs: &["libother.so"], needs_core: false, core_needs: &[], reason: Some("may load it for libother.so of another package") },
+const LOADED_FOR_OTHERS: [LoadedForOthers; 8] = [
+    EDITED,
+    LoadedForOthers { core_needs: NO_STUBS, reason: FOR_CORE, is_written: false, ..EDITED },
+    // A program is read before the libraries that it opens.
+    LoadedForOthers { core: "int main(void) { return 0; }\n", core_needs: NO_STUBS, reason: None, ..EDITED },
+    LoadedForOthers { needs: &["libother.so"], reason: Some("may load it for libother.so of another package"), ..EDITED },
+    // A library of the system.
+    LoadedForOthers { needs: &["libssl.so.3"], ..EDITED },
     // A plugin of OpenMM is linked with what its base library calls.
-    LoadedForOthers { needs: &["libother.so"], needs_core: true, core_needs: &[], reason: None },
-    LoadedForOthers { needs: &["libz.so.1"], needs_core: false, core_needs: &[], reason: None },
+    LoadedForOthers { needs: &["libother.so", "_core.so"], ..EDITED },
+    LoadedForOthers {
+        code: "void *dlsym(void *, const char *);\nvoid *f(void) { return dlsym(0, \"cudaGetDeviceCount\"); }\n",
+        reason: Some("may load it for functions that it looks up with dlsym"), ..EDITED
+    },
+    // Nothing of the package explains that `_core.so` needs libcudart, and so both stay.
+    LoadedForOthers { core: "", core_needs: &["libother.so"], reason: FOR_CORE, is_written: false, ..EDITED },
 ];
 
-#[test]
-fn images_that_load_libraries_for_others_keep_them() {
-    for LoadedForOthers {
-        needs,
-        needs_core,
-        core_needs,
-        reason,
-    } in LOADED_FOR_OTHERS
-    {
+impl LoadedForOthers {
+    fn check(&self) {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path();
         cudart(directory, "12");
-        let link = |soname: &&str| {
-            let path = format!("link/{soname}");
-            library(directory, &path, "other", &[]);
-            path
-        };
-        let mut needs: Vec<String> = needs.iter().map(link).collect();
-        if needs_core {
-            needs.extend([
-                "content/acme/_core.so".to_owned(),
-                "-Wl,-rpath,$ORIGIN".to_owned(),
-            ]);
-        }
-        let core_needs: Vec<String> = core_needs.iter().map(link).collect();
-        for (name, code, needs) in [("_core", COUNT, &core_needs), ("_deps", "", &needs)] {
-            let soname = format!("-Wl,--no-as-needed,-soname,{name}.so");
-            let mut options = vec!["-shared", &soname];
-            options.extend(needs.iter().map(String::as_str));
-            image(
-                directory,
-                &format!("content/acme/{name}.so"),
-                code,
-                &options,
-            );
-        }
+        self.image(directory, "_core", self.core, self.core_needs);
+        self.image(directory, "_deps", self.code, self.needs);
         wheel(directory, &[]);
         let before = contents(&directory.join(NAME));
-        let code = i32::from(reason.is_some());
-        let (_, err) = ends(code, directory, &["repair", NAME, "--out-dir", "out"]);
-        let Some(reason) = reason else {
-            let after = contents(&directory.join("out").join(NAME));
-            assert!(!needed(&after, "acme/_deps.so").contains(&"libcudart.so.12".to_owned()));
-            continue;
-        };
-        let line = format!("`_deps.so` calls no function of libcudart.so.12, and {reason}");
-        assert!(err.contains(&line), "{err}");
+        let is_refused = self.reason.is_some() || self.core_needs == NO_STUBS;
+        let repair = ["repair", NAME, "--out-dir", "out"];
+        let (_, err) = ends(i32::from(is_refused), directory, &repair);
+        if let Some(reason) = self.reason {
+            let line = format!("`_deps.so` calls no function of libcudart.so.12, and {reason}");
+            assert!(err.contains(&line), "{err}");
+        }
         let output = directory.join("out").join(NAME);
-        assert_eq!(output.exists(), core_needs.is_empty(), "{err}");
-        if output.exists() {
+        assert_eq!(output.exists(), self.is_written, "{err}");
+        if self.is_written {
             let after = contents(&output);
-            assert!(before["acme/_deps.so"] == after["acme/_deps.so"]);
-            assert!(before["acme/_core.so"] != after["acme/_core.so"]);
+            let is_kept = before["acme/_deps.so"] == after["acme/_deps.so"];
+            assert_eq!(is_kept, self.reason.is_some(), "{err}");
         }
     }
+
+    fn image(&self, directory: &Path, name: &str, code: &str, needs: &[&str]) {
+        let soname = format!("-Wl,--no-as-needed,-rpath,$ORIGIN,-soname,{name}.so");
+        let mut options = vec![soname];
+        if !code.contains("int main") {
+            options.push("-shared".to_owned());
+        }
+        for need in needs {
+            let is_core = *need == "_core.so";
+            let path = format!("{}/{need}", if is_core { "content/acme" } else { "link" });
+            if !is_core {
+                library(directory, &path, "other", &[]);
+            }
+            options.push(path);
+        }
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        image(
+            directory,
+            &format!("content/acme/{name}.so"),
+            code,
+            &options,
+        );
+    }
+}
+
+#[test]
+fn images_that_load_libraries_for_others_keep_them() {
+    for case in LOADED_FOR_OTHERS {
+        case.check();
+    }
+}
+
+/// A program whose plugin finds a GPU function in the library that the program needs.
+#[test]
+fn programs_load_libraries_for_their_plugins() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    cudart(directory, "12");
+    let main = "int main(void) { return 0; }\n";
+    image(directory, "tree/app", main, &["-Wl,--no-as-needed"]);
+    write(directory, "plugin.c", COUNT);
+    let plugin = ["-shared", "-fPIC", "-o", "tree/plugin.so", "plugin.c"];
+    cc(directory, &plugin);
+    let (_, err) = ends(1, directory, &["repair", "tree", "--out-dir", "out"]);
+    let line = "`app` calls no function of libcudart.so.12, and may load it for `plugin.so`, which stays as it is";
+    assert!(err.contains(line), "{err}");
+}
+
+/// Copies that are removed are no code that stays.
+#[test]
+fn removed_copies_are_no_users() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    library(
+        directory,
+        "content/acme.libs/libcudart-5a077122.so.12.0.107",
+        "cudaGetDeviceCount",
+        &[],
+    );
+    let copy = "content/acme.libs/libcudart-5a077122.so.12.0.107";
+    let blas = "content/acme.libs/libcublas-1234abcd.so.12.9";
+    library(directory, blas, "cublasCreate_v2", &[copy]);
+    fs::create_dir_all(directory.join("content/acme")).unwrap();
+    write(
+        directory,
+        "core.c",
+        "int getpid(void), cublasCreate_v2(void *);\nint f(void) { return getpid() ? cublasCreate_v2(0) : 0; }\n",
+    );
+    write(
+        directory,
+        "empty.c",
+        "int getpid(void);\nint f(void) { return getpid(); }\n",
+    );
+    let run_path = "-Wl,--no-as-needed,-rpath,$ORIGIN/../acme.libs";
+    for (source, output, library) in [
+        ("core.c", "content/acme/_core.so", blas),
+        ("empty.c", "content/acme/_empty.so", copy),
+    ] {
+        cc(
+            directory,
+            &["-shared", "-fPIC", "-o", output, source, run_path, library],
+        );
+    }
+    wheel(directory, &[]);
+    let (_, err) = ends(
+        0,
+        directory,
+        &["repair", NAME, "--out-dir", "out", "--remove-copies"],
+    );
+    assert!(err.contains("2 copies removed"), "{err}");
 }

@@ -28,6 +28,7 @@ struct ListedStems {
     portable: Vec<String>,
     loader: Vec<String>,
     toolkit: Vec<String>,
+    modules: Vec<String>,
     alone: Vec<String>,
     system: Vec<String>,
 }
@@ -115,6 +116,7 @@ pub fn names_gpu_file(text: &str) -> bool {
 /// as `libnvrtc.alt.so.12`.
 pub fn is_vendor_file(name: &str) -> bool {
     gpu_file(name).is_some()
+        || LISTED.modules.iter().any(|start| name.starts_with(start))
         || name
             .strip_prefix("lib")
             .and_then(|name| name.split('.').next())

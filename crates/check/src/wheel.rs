@@ -60,11 +60,12 @@ impl WheelMetadata {
                 .unwrap_or_default()
                 .into();
             for requirement in headers(metadata, "Requires-Dist") {
-                let project = required_project(requirement);
+                let mut projects = parts_of_toolkit(requirement);
+                projects.push(required_project(requirement));
                 if is_unconditional(requirement) {
-                    wheel.always_requires.push(project.clone());
+                    wheel.always_requires.extend_from_slice(&projects);
                 }
-                wheel.requires.push(project);
+                wheel.requires.append(&mut projects);
             }
         }
         let parts: Vec<&str> = stem.unwrap_or_default().split('-').collect();
@@ -132,6 +133,27 @@ fn required_project(requirement: &str) -> String {
     normalized(&requirement[..end])
 }
 
+/// The projects that extras of NVIDIA's `cuda-toolkit` require: `nvidia-cuda-runtime` for `cuda-toolkit[cudart]==13.*`.
+fn parts_of_toolkit(requirement: &str) -> Vec<String> {
+    let extras = requirement
+        .split_once(';')
+        .map_or(requirement, |(project, _)| project)
+        .split_once('[')
+        .filter(|(project, _)| normalized(project.trim()) == "cuda-toolkit")
+        .and_then(|(_, extras)| extras.split_once(']'));
+    let Some((extras, _)) = extras else {
+        return Vec::new();
+    };
+    let mut parts = Vec::new();
+    for extra in extras.split(',').map(|extra| normalized(extra.trim())) {
+        if extra == "all" {
+            parts.extend(PROJECTS.nvidia.keys().cloned());
+        }
+        parts.push(PROJECTS.cuda_toolkit.get(&extra).cloned().unwrap_or(extra));
+    }
+    parts.iter().map(|part| format!("nvidia-{part}")).collect()
+}
+
 /// Whether a requirement has no marker for an extra or another system: `; platform_system == "Darwin"`.
 fn is_unconditional(requirement: &str) -> bool {
     let marker = requirement.split_once(';').map_or("", |(_, marker)| marker);
@@ -142,9 +164,12 @@ fn is_unconditional(requirement: &str) -> bool {
 
 /// Stems of the libraries in the wheels of projects (`data/wheels.toml`).
 #[derive(Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
 struct Projects {
     libraries: BTreeMap<String, Vec<String>>,
     nvidia: BTreeMap<String, Vec<String>>,
+    /// Projects of `nvidia` by the extra that requires them, where the two differ.
+    cuda_toolkit: BTreeMap<String, String>,
 }
 
 // A test keeps the file readable.
@@ -247,6 +272,30 @@ mod tests {
         assert_eq!(project_providing("libtorch_cpu.so"), Some("torch"));
         assert_eq!(project_providing("libz3.so.4.15"), Some("z3-solver"));
         assert_eq!(project_providing("libtorch_cpux.so"), None);
+    }
+
+    #[test]
+    fn extras_of_the_toolkit_require_its_parts() {
+        for (requirement, expected) in [
+            (
+                "cuda-toolkit[cublas, cudart]==13.*; sys_platform == 'linux'",
+                &["nvidia-cublas", "nvidia-cuda-runtime"][..],
+            ),
+            ("cuda_toolkit[nvrtc] (>=12)", &["nvidia-cuda-nvrtc"]),
+            ("cuda-toolkit==13.*; extra == 'a[b]'", &[]),
+            ("torch[cudart]", &[]),
+            ("cuda-toolkit[", &[]),
+        ] {
+            assert_eq!(parts_of_toolkit(requirement), expected, "{requirement}");
+        }
+        let all = parts_of_toolkit("cuda-toolkit[all]");
+        assert!(all.contains(&"nvidia-cufft".to_owned()), "{all:?}");
+        assert!(
+            PROJECTS
+                .cuda_toolkit
+                .values()
+                .all(|part| PROJECTS.nvidia.contains_key(part))
+        );
     }
 
     #[test]

@@ -119,10 +119,7 @@ impl Context<'_> {
                 );
             }
         }
-        for (id, refusal) in for_others::refusals(self.graph, &decisions) {
-            decisions.remove(&id);
-            refusals.insert(id, refusal);
-        }
+        for_others::refuse(self.graph, &self.kept, &mut decisions, &mut refusals);
         let mut diagnostics = Vec::new();
         for (id, refusal) in refusals {
             let path = &self.graph.image(id).member.path;

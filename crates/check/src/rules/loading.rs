@@ -137,7 +137,11 @@ fn has_device_code(image: &PackageImage<'_>, name: &str) -> bool {
 /// Whether a needed library that the package lacks belongs to it: it has objects that a final device-links, or is the
 /// final that an image refers to.
 fn is_missing_part(image: &PackageImage<'_>, name: &str) -> bool {
-    let is_other = is_system(name) || gpu_file(name).is_some() || name.starts_with("libgpustub_");
+    // Libraries of distributions have a version in their names, those that a build links mostly none.
+    let is_other = is_system(name)
+        || !name.ends_with(".so")
+        || gpu_file(name).is_some()
+        || name.starts_with("libgpustub_");
     let mut images = image.package.images();
     if is_other
         || is_of_distribution(image)

@@ -1,60 +1,94 @@
-//! Images that call no function of the GPU libraries that they need: these are for other libraries, which a repair
-//! must not take them from.
+//! Images that call no function of the GPU libraries that they need: these are for other code, which a repair must not
+//! take them from.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpustub_check::platform_tag::{Family, Tag};
+use gpustub_check::evidence::gpu_library_exporting;
 use gpustub_check::wheel::is_dist_info;
-use gpustub_check::{ImageId, LoadGraph};
+use gpustub_check::{ImageId, LoadGraph, PackageImage};
 use gpustub_core::diag::listing;
+use gpustub_image::ImageKind;
 
 use super::decide::{Decision, Refusal};
+use crate::kept::KeptLibraries;
 use crate::libraries::is_gpu_name;
 
-/// Refusals of the images that load GPU libraries for a library that stays as it is.
+/// Refuses images that load GPU libraries for code that stays as it is, and then those that load them for these.
 ///
 /// Code of a package may react to a missing library of such an image: PyTorch loads the libraries of the vendor's wheels if
 /// `libtorch_global_deps.so` does not load, and `libtorch_cuda.so` finds them loaded (`torch/__init__.py`).
-pub fn refusals(
+pub fn refuse(
     graph: &LoadGraph<'_>,
-    decisions: &BTreeMap<ImageId, Decision>,
-) -> BTreeMap<ImageId, Refusal> {
-    let mut refusals = BTreeMap::new();
-    for (&id, decision) in decisions {
-        if !decision.functions.is_empty() {
-            continue;
-        }
-        if let Some(user) = user_in_package(graph, decisions, decision)
-            .or_else(|| user_elsewhere(graph, decisions, decision))
-        {
-            refusals.insert(id, refusal(decision, &user));
-        }
+    kept: &KeptLibraries<'_>,
+    decisions: &mut BTreeMap<ImageId, Decision>,
+    refusals: &mut BTreeMap<ImageId, Refusal>,
+) {
+    loop {
+        let refused = decisions.iter().find_map(|(&id, decision)| {
+            let user = user(graph, kept, decisions, decision)?;
+            Some((id, refusal(decision, &user)))
+        });
+        let Some((id, refusal)) = refused else { break };
+        decisions.remove(&id);
+        refusals.insert(id, refusal);
     }
-    refusals
 }
 
-/// An image of the package that needs one of the libraries, and keeps it.
-fn user_in_package(
+/// The code that an image loads GPU libraries for.
+fn user(
     graph: &LoadGraph<'_>,
+    kept: &KeptLibraries<'_>,
     decisions: &BTreeMap<ImageId, Decision>,
     decision: &Decision,
 ) -> Option<String> {
-    let (_, image) = graph.entries().find(|(id, image)| {
-        !decisions.contains_key(id) && image.needed().iter().any(|name| decision.replaces(name))
+    if !decision.functions.is_empty() {
+        return None;
+    }
+    user_in_package(graph, kept, decisions, decision).or_else(|| {
+        let unexplained = !is_explained(graph, decisions, decision);
+        unexplained.then(|| user_elsewhere(graph, decision))?
+    })
+}
+
+/// An image of the package that stays as it is, and needs one of the libraries or has references to some GPU library.
+fn user_in_package(
+    graph: &LoadGraph<'_>,
+    kept: &KeptLibraries<'_>,
+    decisions: &BTreeMap<ImageId, Decision>,
+    decision: &Decision,
+) -> Option<String> {
+    let loader = graph.image(decision.id);
+    let (_, user) = graph.entries().find(|(id, user)| {
+        // The loader reads a program before all that the program opens.
+        let may_follow = user.facts.kind != ImageKind::Program
+            && user.facts.link.machine == loader.facts.link.machine
+            && *id != decision.id
+            && kept.provides(user);
+        may_follow
+            && !decisions.contains_key(id)
+            && (user.needed().iter().any(|name| decision.replaces(name))
+                || has_references_only(user))
     })?;
     Some(format!(
         "`{}`, which stays as it is",
-        image.member.file_name()
+        user.member.file_name()
     ))
 }
 
-/// A library of another wheel that the image needs. It may need the libraries, too, and have no run path to them, unless
-/// an edited image explains the need: linkers also record libraries of a library that is linked, as OpenMM's plugins show.
-fn user_elsewhere(
+/// Whether an image imports GPU functions, and needs no GPU library: it finds them in those that others load.
+fn has_references_only(image: &PackageImage<'_>) -> bool {
+    let mut imports = image.facts.imports.iter();
+    !image.needed().iter().any(|name| is_gpu_name(name))
+        && imports.any(|import| gpu_library_exporting(&import.name).is_some())
+}
+
+/// Whether an image that is edited, and loaded with this one, needs the same libraries: linkers also record the libraries of
+/// a library that is linked, as OpenMM's plugins show.
+fn is_explained(
     graph: &LoadGraph<'_>,
     decisions: &BTreeMap<ImageId, Decision>,
     decision: &Decision,
-) -> Option<String> {
+) -> bool {
     let loaded = graph.loaded_with(decision.id);
     let edited: Vec<&Decision> = loaded
         .iter()
@@ -65,25 +99,27 @@ fn user_elsewhere(
         .requirements
         .iter()
         .flat_map(|requirement| &requirement.files);
-    if files.all(|file| edited.iter().any(|edited| edited.replaces(file))) {
-        return None;
-    }
+    files.all(|file| edited.iter().any(|edited| edited.replaces(file)))
+}
+
+/// A library of another wheel that the image needs, which may need the libraries, too, and have no run path to them; or
+/// code that looks functions up by name.
+fn user_elsewhere(graph: &LoadGraph<'_>, decision: &Decision) -> Option<String> {
     let image = graph.image(decision.id);
+    let mut imports = image.facts.imports.iter();
+    if imports.any(|import| matches!(import.name.as_str(), "dlsym" | "dlvsym")) {
+        return Some("functions that it looks up with dlsym".to_owned());
+    }
     let is_wheel = image
         .package
         .members
         .iter()
         .any(|member| is_dist_info(&member.path, "WHEEL"));
-    // All libraries that any manylinux tag guarantees.
-    let system = Tag {
-        family: Family::Many,
-        minor: u32::MAX,
-        machine: None,
-    };
+    // Sonames of distributions have a version, those of wheels mostly none: libssl.so.3, libtorch.so.
     let library = image.needed().iter().find(|name| {
         is_wheel
+            && name.ends_with(".so")
             && !is_gpu_name(name)
-            && !system.has_library(name, &decision.machine)
             && graph.find(decision.id, name).is_none()
     })?;
     Some(format!("{library} of another package"))
@@ -103,8 +139,8 @@ fn refusal(decision: &Decision, user: &str) -> Refusal {
             listing(&files)
         ),
         help: Some(
-            "it starts only where they are installed: with `-Wl,--as-needed` the linker leaves out \
-             libraries of which no function is called"
+            "whoever builds it can leave them out: with `-Wl,--as-needed` the linker records libraries \
+             whose functions are called only"
                 .to_owned(),
         ),
     }
