@@ -4,9 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gpustub_check::evidence::gpu_library_exporting;
+use gpustub_check::gpu_file::gpu_file;
 use gpustub_check::wheel::is_dist_info;
 use gpustub_check::{ImageId, LoadGraph, PackageImage};
 use gpustub_core::diag::listing;
+use gpustub_core::library::Role;
 use gpustub_image::ImageKind;
 
 use super::decide::{Decision, Refusal};
@@ -66,13 +68,21 @@ fn user_in_package(
             && kept.provides(user);
         may_follow
             && !decisions.contains_key(id)
-            && (user.needed().iter().any(|name| decision.replaces(name))
+            && (user
+                .needed()
+                .iter()
+                .any(|name| decision.replaces(name) && is_toolkit(name))
                 || has_references_only(user))
     })?;
     Some(format!(
         "`{}`, which stays as it is",
         user.member.file_name()
     ))
+}
+
+/// Whether a library is part of a toolkit, which only a run path may lead to; the loader finds the driver anywhere.
+fn is_toolkit(name: &str) -> bool {
+    gpu_file(name).is_some_and(|file| file.role == Role::Toolkit)
 }
 
 /// Whether an image imports GPU functions, and needs no GPU library: it finds them in those that others load.
@@ -106,8 +116,12 @@ fn is_explained(
 /// code that looks functions up by name.
 fn user_elsewhere(graph: &LoadGraph<'_>, decision: &Decision) -> Option<String> {
     let image = graph.image(decision.id);
-    let mut imports = image.facts.imports.iter();
-    if imports.any(|import| matches!(import.name.as_str(), "dlsym" | "dlvsym")) {
+    let imports = |names: [&str; 2]| {
+        let mut imports = image.facts.imports.iter();
+        imports.any(|import| names.contains(&import.name.as_str()))
+    };
+    // Code that opens the library itself, as legate's librealm does, still finds it.
+    if imports(["dlsym", "dlvsym"]) && !imports(["dlopen", "dlmopen"]) {
         return Some("functions that it looks up with dlsym".to_owned());
     }
     let is_wheel = image
