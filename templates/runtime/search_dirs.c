@@ -231,9 +231,11 @@ static char *started_environment(void)
     const char *names[2];
     size_t count = started_names(names);
     for (size_t i = 0; i < count; i++) {
-        const char *directory = names[i][0] == '/' ? "" : read_env("PWD");
-        int is_path = directory && strchr(names[i], '/');
-        char *path = is_path ? join(directory, *directory ? "/" : "", names[i]) : NULL;
+        const char *name = names[i], *directory = *name == '/' ? "" : read_env("PWD");
+        int is_path = directory && strchr(name, '/');
+        while (!strncmp(name, "./", 2))
+            name += 2;
+        char *path = is_path ? join(directory, *directory ? "/" : "", name) : NULL;
         char *prefix = path ? parent_of(path, 2) : NULL;
         free(path);
         if (is_environment(prefix))

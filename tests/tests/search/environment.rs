@@ -47,13 +47,16 @@ fn wheels_of_a_started_virtual_environment_are_found() -> Result<()> {
     )?;
     fs::set_permissions(root.join("run.py"), fs::Permissions::from_mode(0o755))?;
     let expected = format!("13000 {}\n", "environment of the started program");
-    for (program, arguments) in [
-        (venv_python.as_path(), &["-c", &code][..]),
-        (Path::new("venv/bin/python"), &["-c", &code]),
-        (Path::new("./run.py"), &[]),
+    let bin = root.join("venv/bin");
+    for (program, arguments, directory) in [
+        (venv_python.as_path(), &["-c", &code][..], root),
+        (Path::new("venv/bin/python"), &["-c", &code], root),
+        (Path::new("./python"), &["-c", &code], &bin),
+        (Path::new("./run.py"), &[], root),
     ] {
         let mut command = Command::new(program);
-        command.args(arguments).current_dir(root).env("PWD", root);
+        command.args(arguments).current_dir(directory);
+        command.env("PWD", directory);
         command.env_remove("VIRTUAL_ENV").env_remove("CONDA_PREFIX");
         assert_eq!(
             succeed(&mut command)?.stdout,
