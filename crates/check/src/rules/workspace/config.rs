@@ -52,16 +52,19 @@ fn words(value: &DeValue<'_>) -> Vec<String> {
         .collect()
 }
 
-/// Whether flags enable or disable the static C library; the last switch takes precedence.
+/// Whether flags enable or disable the static C library. rustc enables it if any switch does (`Session::crt_static`).
 fn crt_static(flags: &DeValue<'_>) -> Option<bool> {
     let mut crt_static = None;
     for word in words(flags) {
-        let option = word.strip_prefix("-C").unwrap_or(&word);
+        let option = word
+            .strip_prefix("--codegen=")
+            .or(word.strip_prefix("-C"))
+            .unwrap_or(&word);
         let features = option.strip_prefix("target-feature=").unwrap_or_default();
         for feature in features.split(',') {
             match feature {
                 "+crt-static" => crt_static = Some(true),
-                "-crt-static" => crt_static = Some(false),
+                "-crt-static" => crt_static = crt_static.or(Some(false)),
                 _ => {}
             }
         }
