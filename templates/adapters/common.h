@@ -323,11 +323,6 @@ static inline int within_driver(targets to, const char *name, void **function, i
     return code;
 }
 
-#define WITHIN_DRIVER(function, get_version)                                                       \
-    ADAPTER(function, within_driver,                                                               \
-            (const char *name, void **entry, int version, unsigned long long flags, int *status),  \
-            (to, name, entry, version, flags, status), NULL, {get_version})
-
 /* cuGetProcAddress of 11, and the driver's version. */
 static inline int within_driver_11(targets to, const char *name, void **function, int version,
                                    unsigned long long flags)

@@ -33,7 +33,9 @@ ADAPTER(cuCtxCreate_v4, context_by_affinities,
 
 /* ---- cuGetProcAddress -------------------------------------------------------------------------------- */
 
-WITHIN_DRIVER(cuGetProcAddress_v2, "cuDriverGetVersion")
+ADAPTER(cuGetProcAddress_v2, within_driver,
+        (const char *name, void **entry, int version, unsigned long long flags, int *status),
+        (to, name, entry, version, flags, status), NULL, {"cuDriverGetVersion"})
 ADAPTER(cuGetProcAddress_v2, look_up_by_11,
         (const char *name, void **function, int version, unsigned long long flags, int *status),
         (to, name, function, version, flags, status), NULL, {"cuDriverGetVersion"})

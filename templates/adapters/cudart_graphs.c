@@ -96,20 +96,31 @@ UPDATE_OF_INFO(cudaGraphExecUpdate)
 
 /* ---- functions of the driver -------------------------------------------------------------------------------------- */
 
-/* A runtime returns functions of its own version; the program needs those of its headers. */
+/* A runtime returns functions of its own version; the program needs those of its headers. It may also ask for a
+ * function that is newer than its headers, and thus has no prototype there: it gets the one that the runtime would return
+ * on this driver. */
 static inline int entry_point_by_version(targets to, const char *name, void **function,
                                          unsigned long long flags, int *status)
 {
-    return within_driver(to + 1, name, function, HEADERS, flags, status);
+    int runtime = 0, version, code = within_driver(to + 1, name, function, HEADERS, flags, status);
+    if (code || !function || *function || (status && *status != VERSION_NOT_SUFFICIENT) ||
+        FUNCTION(3, (int *))(&runtime))
+        return code;
+    version = version_within_driver(to[2], runtime);
+    if (version <= HEADERS || is_changed(name, HEADERS, version))
+        return code;
+    return FUNCTION(1, (const char *, void **, unsigned, unsigned long long, int *))(
+        name, function, version, flags, status);
 }
 
 /* A runtime asks for its own version: a driver of 13.0 refuses that of a newer runtime (NVIDIA/cccl, pull request
- * 6895). */
-static inline int entry_point_of_older_driver(targets to, const char *name, void **function,
-                                              unsigned long long flags, int *status)
+ * 6895), and a runtime that is older than the headers returns functions that have other prototypes there. */
+static inline int entry_point_by_runtime(targets to, const char *name, void **function,
+                                         unsigned long long flags, int *status)
 {
     int runtime = 0;
-    if (!FUNCTION(3, (int *))(&runtime) && version_within_driver(to[2], runtime) < runtime)
+    if (!FUNCTION(3, (int *))(&runtime) &&
+        (runtime < OLDEST_HEADERS || version_within_driver(to[2], runtime) < runtime))
         return entry_point_by_version(to, name, function, flags, status);
     return FUNCTION(0, (const char *, void **, unsigned long long, int *))(name, function, flags,
                                                                           status);
@@ -200,10 +211,15 @@ static inline int entry_point_11_by_lookup(targets to, const char *name, void **
     return code;
 }
 
-/* `driver_flags`: the flags for the driver, which knows no twins. */
+/* `version` is unsigned here, but INT_MAX is after each driver's, too. `driver_flags`: the flags for the driver, which
+ * knows no twins. */
 #define ENTRY_POINT_ADAPTERS(twin, driver_flags)                                                   \
-    WITHIN_DRIVER(cudaGetDriverEntryPointByVersion##twin, "cudaDriverGetVersion")                  \
-    ADAPTER(cudaGetDriverEntryPoint##twin, entry_point_of_older_driver,                            \
+    ADAPTER(cudaGetDriverEntryPointByVersion##twin, within_driver,                                 \
+            (const char *name, void **function, unsigned version, unsigned long long flags,        \
+             int *status),                                                                         \
+            (to, name, function, version < INT_MAX ? (int)version : INT_MAX, flags, status), NULL, \
+            {"cudaDriverGetVersion"})                                                              \
+    ADAPTER(cudaGetDriverEntryPoint##twin, entry_point_by_runtime,                                 \
             (const char *name, void **function, unsigned long long flags, int *status),            \
             (to, name, function, flags, status), NULL,                                             \
             {"cudaGetDriverEntryPointByVersion" #twin, "cudaDriverGetVersion",                     \
@@ -211,11 +227,13 @@ static inline int entry_point_11_by_lookup(targets to, const char *name, void **
     ADAPTER(cudaGetDriverEntryPoint##twin, entry_point_by_version,                                 \
             (const char *name, void **function, unsigned long long flags, int *status),            \
             (to, name, function, flags, status), NULL,                                             \
-            {"cudaGetDriverEntryPointByVersion" #twin, "cudaDriverGetVersion"})                    \
+            {"cudaGetDriverEntryPointByVersion" #twin, "cudaDriverGetVersion",                     \
+             "cudaRuntimeGetVersion"})                                                             \
     ADAPTER(cudaGetDriverEntryPoint##twin, entry_point_11_by_version,                              \
             (const char *name, void **function, unsigned long long flags),                         \
             (to, name, function, flags), NULL,                                                     \
-            {"cudaGetDriverEntryPointByVersion" #twin, "cudaDriverGetVersion"})                    \
+            {"cudaGetDriverEntryPointByVersion" #twin, "cudaDriverGetVersion",                     \
+             "cudaRuntimeGetVersion"})                                                             \
     ADAPTER(cudaGetDriverEntryPoint##twin, entry_point_by_lookup_11,                               \
             (const char *name, void **function, unsigned long long flags, int *status),            \
             (to, name, function, driver_flags, status), NULL, {"cudaDriverGetVersion"})            \

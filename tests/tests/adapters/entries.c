@@ -18,5 +18,7 @@ int main(void)
     look_up("cuGraphAddNode", 12000);
     look_up("cuGraphAddNode", 12020);
     look_up("cuGraphAddNode", 12030);
+    look_up("cuCtxCreate", 12040);
+    look_up("cuCtxCreate", 12050);
     return 0;
 }

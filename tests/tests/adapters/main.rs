@@ -6,6 +6,8 @@
     reason = "the environment says whether driver.txt is rewritten"
 )]
 
+mod entry_points;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -49,7 +51,8 @@ fn calls_are_made_by_older_functions(machine: Machine) -> Result<()> {
     for (headers, driver, parts) in DRIVERS {
         let program = dir.join(headers);
         if !program.exists() {
-            compile_with_stubs(machine, headers, &sources.join("driver.c"), &program)?;
+            let source = sources.join("driver.c");
+            compile_with_stubs(machine, ("cuda", headers), &source, &program)?;
         }
         let library = dir.join(format!("libcuda-{driver}.so"));
         let mut cc = compiler(machine, &library);
@@ -73,14 +76,14 @@ fn calls_are_made_by_older_functions(machine: Machine) -> Result<()> {
     Ok(())
 }
 
-/// Compiles a program with stubs of the driver.
+/// Compiles a program with stubs of a library for a version of the headers.
 fn compile_with_stubs(
     machine: Machine,
-    headers: &str,
+    (library, headers): (&str, &str),
     source: &Path,
     program: &Path,
 ) -> Result<()> {
-    let manifest = format!("schema = 1\n[stub.cuda]\nheader-version = \"{headers}\"\n");
+    let manifest = format!("schema = 1\n[stub.{library}]\nheader-version = \"{headers}\"\n");
     let plan = plan_or_fail(&manifest, &[], &machine.target())?;
     let stubs = program.with_extension("stubs");
     let archive = Stubs::write(&stubs, &plan, &machine.compiler("cc"), &[])?.archive()?;
@@ -114,25 +117,30 @@ fn real_drivers_hand_out_no_function_with_another_prototype() -> Result<()> {
     let dir = scratch()?;
     let program = dir.path().join("entries");
     let source = repository().join("tests/tests/adapters/entries.c");
-    compile_with_stubs(Machine::X86_64, "none", &source, &program)?;
+    compile_with_stubs(Machine::X86_64, ("cuda", "none"), &source, &program)?;
     for (driver, expected) in [
         (
             "driver-535",
             "cuInit 13020: 0, status 0, set\ncuUnknown 13020: 0, status 1, null\n\
              cuGraphAddNode 12000: 0, status 2, null\ncuGraphAddNode 12020: 0, status 0, set\n\
-             cuGraphAddNode 12030: 0, status 2, null\n",
+             cuGraphAddNode 12030: 0, status 2, null\n\
+             cuCtxCreate 12040: 0, status 0, set\ncuCtxCreate 12050: 0, status 2, null\n",
         ),
         (
             "driver-550",
             "cuInit 13020: 0, status 0, set\ncuUnknown 13020: 0, status 1, null\n\
              cuGraphAddNode 12000: 0, status 2, null\ncuGraphAddNode 12020: 0, status 0, set\n\
-             cuGraphAddNode 12030: 0, status 0, set\n",
+             cuGraphAddNode 12030: 0, status 0, set\n\
+             cuCtxCreate 12040: 0, status 0, set\ncuCtxCreate 12050: 0, status 2, null\n",
         ),
     ] {
         let library = component(&format!("{driver}/libcuda.so.1"))?;
         let ran = succeed(Command::new(&program).env("GPUSTUB_CUDA_PATH", library))?;
         assert_eq!(ran.stdout, expected, "{driver}");
     }
+    let ran = succeed(Command::new(&program).env("GPUSTUB_CUDA_PATH", "off"))?;
+    let is_unanswered = |line: &str| line.ends_with(": 100, status -1, null");
+    assert!(ran.stdout.lines().all(is_unanswered), "{}", ran.stdout);
     Ok(())
 }
 
@@ -161,6 +169,11 @@ fn names_with_several_functions_are_those_of_the_headers() -> Result<()> {
     }
     assert!(expected.remove("{12080, \"cuEventElapsedTime\"}"));
     let adapters = fs::read_to_string(repository().join("templates/adapters/common.h"))?;
+    let page = fs::read_to_string(repository().join("docs/design/stubs.md"))?;
+    for change in &expected {
+        let name = change.split('"').nth(1).unwrap_or_default();
+        assert!(page.contains(&format!("`{name}`")), "stubs.md: {name}");
+    }
     let listed: BTreeSet<String> = adapters
         .lines()
         .filter_map(|line| line.trim().strip_suffix(','))

@@ -65,10 +65,12 @@ pub(super) fn add_files(plan: &Plan, sources: &mut ByName<String>) {
             }
         }
         if !uses.is_empty() {
-            let header = newest_header(planned).map_or(0, Version::code);
+            let newest = newest_header(planned).map_or(0, Version::code);
+            let oldest = (planned.header_version).map_or(0, |header| header.from.code());
             let _ = writeln!(
                 text,
-                "#define HEADERS {header}\n{uses}#include \"adapters_{id}.c\"\n#undef HEADERS"
+                "#define HEADERS {newest}\n#define OLDEST_HEADERS {oldest}\n\
+                 {uses}#include \"adapters_{id}.c\"\n#undef HEADERS\n#undef OLDEST_HEADERS"
             );
             add_templates(&id, sources);
         }
