@@ -341,7 +341,15 @@ fn packages_omit_the_finalizers_of_tests() {
         text.contains("more = [\"dep:between\", \"gpustub-final-base/more\"]\n"),
         "{text}"
     );
-    cargo(directory, &["package", "--workspace", "--allow-dirty"]);
+    // Without lock files, older versions of cargo do not search a registry for the other packages.
+    let package = [
+        "package",
+        "--workspace",
+        "--allow-dirty",
+        "--no-verify",
+        "--exclude-lockfile",
+    ];
+    cargo(directory, &package);
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("finalizers");
     let text = read(&target, "package/base-0.1.0/Cargo.toml");
     assert!(text.contains("more = [\"dep:between\"]\n"), "{text}");
