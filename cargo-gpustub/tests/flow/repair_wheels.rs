@@ -19,7 +19,8 @@ pub fn wheel(directory: &Path, more: &[(&str, &str)]) {
     wheel_of(directory, "acme", more, NAME);
 }
 
-fn wheel_of(directory: &Path, package: &str, more: &[(&str, &str)], output: &str) {
+/// As [`wheel`], of a package with another name.
+pub fn wheel_of(directory: &Path, package: &str, more: &[(&str, &str)], output: &str) {
     let content = directory.join("content");
     let info = &format!("content/{package}-1.0.dist-info");
     write(

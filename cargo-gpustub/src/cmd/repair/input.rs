@@ -227,6 +227,15 @@ fn parent(path: &Path) -> String {
 }
 
 impl Input {
+    /// Path of the file or directory to write, for messages.
+    pub fn output(&self) -> String {
+        let path = match &self.source {
+            Source::Files(files) if files.len() == 1 => &self.target.join(&files[0].0),
+            _ => &self.target,
+        };
+        path.display().to_string()
+    }
+
     /// Maps an image. Images of wheels are unpacked into unnamed files.
     pub fn image(&self, member: &str) -> Result<MappedImage> {
         let file = match &self.source {
