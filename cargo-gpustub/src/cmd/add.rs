@@ -24,7 +24,7 @@ use crate::cli;
 use crate::dependencies::Dependencies;
 use crate::shipped;
 use crate::state::dlopen;
-use crate::state::headers::KnownHeaders;
+use crate::state::headers::{KnownHeaders, declared_headers};
 use crate::toolkit::installed::DetectedVersion;
 
 pub use toolkit::add as toolkit;
@@ -50,7 +50,7 @@ pub fn edits(options: &cli::Add, shell: &mut Shell) -> Result<Option<Pending>> {
         return Ok(None);
     };
     let dependencies = dependencies(&options.cargo, package, shell);
-    let known = known_headers(options, &workspace, &dependencies)?;
+    let known = known_headers(options, &workspace, &declared, &dependencies)?;
     let command = command(&workspace, package);
 
     let requests = requests(options, &libraries, &declared, &known)?;
@@ -77,7 +77,7 @@ pub fn list(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
         return Ok(false);
     };
     let dependencies = dependencies(&options.cargo, package, shell);
-    let known = known_headers(options, &workspace, &dependencies)?;
+    let known = known_headers(options, &workspace, &declared, &dependencies)?;
     let command = command(&workspace, package);
     offer::list(&dependencies, &declared.manifest, &known, &command, shell)?;
     Ok(true)
@@ -116,10 +116,16 @@ fn declared(
 fn known_headers(
     options: &cli::Add,
     workspace: &Workspace,
+    declared: &Declared,
     dependencies: &Dependencies,
 ) -> Result<KnownHeaders> {
+    let (_, others) = Declared::read_members(workspace)?;
     Ok(KnownHeaders {
         toolkit_option: KnownHeaders::toolkit_option(&options.toolkit),
+        declared: [
+            declared_headers([declared]),
+            declared_headers(others.iter().map(|(_, other)| other)),
+        ],
         toolkit_table: Declared::read_shared(workspace)?.and_then(|shared| shared.manifest.toolkit),
         crates: dependencies.all.clone(),
     })

@@ -315,6 +315,8 @@ fn add_without_a_known_header_version_writes_nothing() {
         "{err}"
     );
     assert!(err.contains("Changing cudart"), "{err}");
+    let table = "schema = 1\n[toolkit]\ncuda = \"12.8\"\n";
+    write(directory, "GpuStub.toml", table);
     let (_, err) = ends(0, directory, &["add", "cuda"]);
     assert!(
         err.contains("Found header version 12.8 (`[toolkit]` of GpuStub.toml)"),
