@@ -126,7 +126,7 @@ fn sync(
         let mut progress = SyncProgress::new(&workspace, shared.as_ref(), shell);
         ops::apply(&operations, |operation| progress.report(operation))?;
         progress.finish();
-        show::helper_version(&operations, shell);
+        show::helper_version(workspace.root(), &operations, shell);
     }
     show::lines(&use_lines, shell)?;
 
