@@ -168,9 +168,7 @@ fn load(options: &cli::Add) -> Result<Workspace> {
 fn without_package(options: &cli::Add) -> String {
     let names = &options.libraries;
     if options.own.from.is_some() || names.iter().any(|name| Library::builtin(name).is_none()) {
-        return format!(
-            "in a project without cargo, write the line `schema = 1` to {FILE} first"
-        );
+        return format!("in a project without cargo, write the line `schema = 1` to {FILE} first");
     }
     let mut words = names.clone();
     for version in &options.header_version {

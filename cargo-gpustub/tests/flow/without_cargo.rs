@@ -146,12 +146,18 @@ fn libraries_are_added_to_a_file_without_a_package() {
     acme(directory);
     let add_acme = ["add", "acme", "--from", "libacme.so.3"];
     for (add, next) in [
-        (&add_acme[..], "in a project without cargo, write the line `schema = 1` to GpuStub.toml first"),
+        (
+            &add_acme[..],
+            "in a project without cargo, write the line `schema = 1` to GpuStub.toml first",
+        ),
         (
             &["add", "cudart", "--header-version", "12"],
             "`cargo gpustub export stubs cudart --header-version 12 --out-dir stubs`",
         ),
-        (&["add"], "`cargo gpustub export stubs cudart --header-version 13 --out-dir stubs`"),
+        (
+            &["add"],
+            "`cargo gpustub export stubs cudart --header-version 13 --out-dir stubs`",
+        ),
     ] {
         let (_, err) = ends(101, directory, add);
         assert!(err.contains(next), "{err}");
