@@ -19,6 +19,7 @@ use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::ops::Pending;
 use gpustub_workspace::selection::Selection;
 use gpustub_workspace::shell::Shell;
+use gpustub_workspace::tables::Declared;
 
 use crate::cli::{self, Changes, Command};
 use crate::schema::schema;
@@ -67,6 +68,11 @@ fn add(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
         let Some(edits) = add::edits(options, shell)? else {
             return Ok(false);
         };
+        // Builds without cargo have no other files that follow.
+        if Declared::without_package(&options.cargo)?.is_some() {
+            let next = "cargo gpustub export stubs --out-dir stubs";
+            return sync::run_edits_only(&edits, options.changes.dry_run, next, shell);
+        }
         if !apply(&edits, &options.changes, &options.cargo, shell)? {
             return Ok(false);
         }
@@ -96,7 +102,7 @@ fn apply(
     shell: &mut Shell,
 ) -> Result<bool> {
     if changes.no_sync {
-        return sync::run_edits_only(edits, changes.dry_run, shell);
+        return sync::run_edits_only(edits, changes.dry_run, "cargo gpustub sync", shell);
     }
     sync::run_with_edits(edits, changes.dry_run, selection, shell)
 }

@@ -45,8 +45,14 @@ pub fn scratch_error(path: &str, error: &io::Error) -> Option<Error> {
     let directory = directory.display();
     let message =
         format!("could not write a temporary file in `{directory}` for `{path}`: {cause}");
-    Some(
-        Error::new(message)
-            .help("free space in the temporary directory, or name another one with TMPDIR"),
-    )
+    Some(Error::new(message).help(match cause.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "free space in the temporary directory, or name another one with TMPDIR"
+        }
+        io::ErrorKind::FileTooLarge => {
+            "raise the limit of a file's size (`ulimit -f`), or name a directory of another file system with TMPDIR"
+        }
+        io::ErrorKind::OutOfMemory => "free memory, or raise the limit of it (`ulimit -v`)",
+        _ => "name another directory with TMPDIR",
+    }))
 }

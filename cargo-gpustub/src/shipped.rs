@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use gpustub_check::gpu_file::{self, GpuFile};
 use gpustub_core::diag::{Diagnostic, Level, MISSING_HEADER_VERSION, UNKNOWN_LIBRARY};
 use gpustub_core::library::Library;
 use gpustub_core::manifest::{Manifest, Stub};
@@ -20,19 +21,34 @@ pub fn look_up(names: &[String]) -> (Vec<&'static Library>, Vec<Diagnostic>) {
             libraries.push(library);
             continue;
         }
-        let message = format!("unknown library `{name}`");
-        let known: Vec<&str> = Library::builtin_ids().collect();
-        let help = match nearest(name, known.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!(
-                "known libraries are {}; for another one run `cargo gpustub add {name} --from \
-                 path/to/the/library`",
-                known.join(", ")
-            ),
-        };
-        unknown.push(Diagnostic::error(&UNKNOWN_LIBRARY, message).help(help));
+        unknown.push(unknown_library(name));
     }
     (libraries, unknown)
+}
+
+/// The error for a name that is not an id: it may be a file name, or a library without stubs.
+fn unknown_library(name: &str) -> Diagnostic {
+    let error = Diagnostic::error(&UNKNOWN_LIBRARY, format!("unknown library `{name}`"));
+    if let Some(GpuFile { stem, library, .. }) = gpu_file::named_library(name) {
+        if let Some(library) = library {
+            return error.help(format!("did you mean `{}`?", library.id));
+        }
+        let id = stem.to_ascii_lowercase();
+        let message = format!("lib{stem} has no stubs: gpustub has no list of its functions");
+        return Diagnostic::error(&UNKNOWN_LIBRARY, message).help(format!(
+            "link it as before, or read its C functions: `cargo gpustub add {id} --from \
+             path/to/lib{stem}.so`"
+        ));
+    }
+    let known: Vec<&str> = Library::builtin_ids().collect();
+    error.help(match nearest(name, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!(
+            "known libraries are {}; for another one run `cargo gpustub add {name} --from \
+             path/to/the/library`",
+            known.join(", ")
+        ),
+    })
 }
 
 /// The shipped library with this load name.

@@ -4,7 +4,7 @@ mod custom;
 mod offer;
 mod toolkit;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use cargo_metadata::Package;
@@ -24,13 +24,16 @@ use crate::cli;
 use crate::dependencies::Dependencies;
 use crate::shipped;
 use crate::state::dlopen;
-use crate::state::headers::KnownHeaders;
+use crate::state::headers::{KnownHeaders, declared_headers};
 use crate::toolkit::installed::DetectedVersion;
 
 pub use toolkit::add as toolkit;
 
 /// The changes of `GpuStub.toml` and symbol lists for the libraries of the command line; `None`: errors were printed.
 pub fn edits(options: &cli::Add, shell: &mut Shell) -> Result<Option<Pending>> {
+    if let Some(declared) = Declared::without_package(&options.cargo)? {
+        return edits_without_package(options, declared, shell);
+    }
     let workspace = load(options)?;
     let package = workspace.selected_package(|_| true)?;
     if let Some(file) = &options.own.from {
@@ -39,34 +42,102 @@ pub fn edits(options: &cli::Add, shell: &mut Shell) -> Result<Option<Pending>> {
             None => Ok(None),
         };
     }
-    let (mut libraries, unknown) = shipped::look_up(&options.libraries);
-    if !unknown.is_empty() {
-        shell.diagnostics(&unknown, &Sources::new())?;
+    let Some(libraries) = libraries(options, shell)? else {
         return Ok(None);
-    }
-    let mut ids = BTreeSet::new();
-    libraries.retain(|library| ids.insert(library.id.as_str()));
+    };
     let Some(declared) = declared(&workspace, package, shell)? else {
         return Ok(None);
     };
     let dependencies = dependencies(&options.cargo, package, shell);
-    let known = known_headers(options, &workspace, &dependencies)?;
-    let command = command(&workspace, package);
+    let project = Project {
+        known: known_headers(options, &workspace, &declared, &dependencies)?,
+        command: command(&workspace, package),
+        declared,
+        dependencies,
+    };
+    project.add(&libraries, options, shell)
+}
 
-    let requests = requests(options, &libraries, &declared, &known)?;
-    let text = declare(&requests, &declared)?;
-    let added = Declared::from_text(directory(package), text.clone())?;
-    let diagnostics = header_errors(added, &requests, &command, options)?;
-    shell.diagnostics(&diagnostics, &Sources::new())?;
-    if has_errors(&diagnostics) {
+/// As [`edits`], for a file without `Cargo.toml`.
+fn edits_without_package(
+    options: &cli::Add,
+    declared: Declared,
+    shell: &mut Shell,
+) -> Result<Option<Pending>> {
+    shell.diagnostics(&declared.diagnostics, &declared.sources())?;
+    if has_errors(&declared.diagnostics) {
         return Ok(None);
     }
-    report(&requests, &declared.display_path, shell);
-    dlopen::warn_of(&dependencies.linked, Some(&ids), shell)?;
-    offer::note_missing(&ids, &dependencies, &declared.manifest, &command, shell);
-    let mut edits = Pending::default();
-    edits.write(&directory(package).join(FILE), text)?;
-    Ok(Some(edits))
+    if let Some(file) = &options.own.from {
+        return custom::edits(options, file, &declared, shell);
+    }
+    let Some(libraries) = libraries(options, shell)? else {
+        return Ok(None);
+    };
+    let project = Project {
+        known: KnownHeaders {
+            declared: [declared_headers([&declared]), BTreeMap::new()],
+            ..KnownHeaders::default()
+        },
+        command: COMMAND.to_owned(),
+        declared,
+        dependencies: Dependencies::default(),
+    };
+    project.add(&libraries, options, shell)
+}
+
+/// The libraries of the command line, each once; `None`: errors were printed.
+fn libraries(options: &cli::Add, shell: &mut Shell) -> Result<Option<Vec<&'static Library>>> {
+    let (mut libraries, unknown) = shipped::look_up(&options.libraries);
+    shell.diagnostics(&unknown, &Sources::new())?;
+    let mut ids = BTreeSet::new();
+    libraries.retain(|library| ids.insert(library.id.as_str()));
+    Ok(unknown.is_empty().then_some(libraries))
+}
+
+/// A file to edit, and what its package depends on.
+struct Project {
+    declared: Declared,
+    dependencies: Dependencies,
+    known: KnownHeaders,
+    /// Command that adds libraries to the file.
+    command: String,
+}
+
+impl Project {
+    /// The file with tables for these libraries.
+    fn add(
+        &self,
+        libraries: &[&'static Library],
+        options: &cli::Add,
+        shell: &mut Shell,
+    ) -> Result<Option<Pending>> {
+        let declared = &self.declared;
+        let requests = requests(options, libraries, declared, &self.known)?;
+        let text = declare(&requests, declared)?;
+        let added = Declared::from_text(&declared.directory, text.clone())?;
+        let diagnostics = header_errors(added, &requests, &self.command, options)?;
+        shell.diagnostics(&diagnostics, &Sources::new())?;
+        if has_errors(&diagnostics) {
+            return Ok(None);
+        }
+        report(&requests, &declared.display_path, shell);
+        let ids = libraries
+            .iter()
+            .map(|library| library.id.as_str())
+            .collect();
+        dlopen::warn_of(&self.dependencies.linked, Some(&ids), shell)?;
+        offer::note_missing(
+            &ids,
+            &self.dependencies,
+            &declared.manifest,
+            &self.command,
+            shell,
+        );
+        let mut edits = Pending::default();
+        edits.write(&declared.directory.join(FILE), text)?;
+        Ok(Some(edits))
+    }
 }
 
 /// Lists the libraries that dependencies link.
@@ -77,7 +148,7 @@ pub fn list(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
         return Ok(false);
     };
     let dependencies = dependencies(&options.cargo, package, shell);
-    let known = known_headers(options, &workspace, &dependencies)?;
+    let known = known_headers(options, &workspace, &declared, &dependencies)?;
     let command = command(&workspace, package);
     offer::list(&dependencies, &declared.manifest, &known, &command, shell)?;
     Ok(true)
@@ -89,14 +160,27 @@ fn load(options: &cli::Add) -> Result<Workspace> {
         if error.help.as_deref() != Some(NO_PACKAGE) {
             return error;
         }
-        let libraries = match options.libraries.as_slice() {
-            [] => "cudart".to_owned(),
-            names => names.join(" "),
-        };
-        error.help(format!(
-            "{NO_PACKAGE}; a project without cargo: `cargo gpustub export stubs {libraries} --out-dir stubs`"
-        ))
+        error.help(format!("{NO_PACKAGE}; {}", without_package(options)))
     })
+}
+
+/// The next step in a project without cargo.
+fn without_package(options: &cli::Add) -> String {
+    let names = &options.libraries;
+    if options.own.from.is_some() || names.iter().any(|name| Library::builtin(name).is_none()) {
+        return format!("in a project without cargo, write the line `schema = 1` to {FILE} first");
+    }
+    let mut words = names.clone();
+    for version in &options.header_version {
+        words.push(format!("--header-version {version}"));
+    }
+    if words.is_empty() {
+        words.push("cudart --header-version 13".to_owned());
+    }
+    format!(
+        "a project without cargo: `cargo gpustub export stubs {} --out-dir stubs`",
+        words.join(" ")
+    )
 }
 
 /// The package's file, or the one that `init` would write. `None`: errors were printed.
@@ -116,20 +200,29 @@ fn declared(
 fn known_headers(
     options: &cli::Add,
     workspace: &Workspace,
+    declared: &Declared,
     dependencies: &Dependencies,
 ) -> Result<KnownHeaders> {
+    let (_, others) = Declared::read_members(workspace)?;
     Ok(KnownHeaders {
         toolkit_option: KnownHeaders::toolkit_option(&options.toolkit),
+        declared: [
+            declared_headers([declared]),
+            declared_headers(others.iter().map(|(_, other)| other)),
+        ],
         toolkit_table: Declared::read_shared(workspace)?.and_then(|shared| shared.manifest.toolkit),
         crates: dependencies.all.clone(),
     })
 }
 
+/// The command without options.
+const COMMAND: &str = "cargo gpustub add";
+
 /// The command for a package of the workspace.
 fn command(workspace: &Workspace, package: &Package) -> String {
     match workspace.members().len() {
-        1 => "cargo gpustub add".to_owned(),
-        _ => format!("cargo gpustub add -p {}", package.name),
+        1 => COMMAND.to_owned(),
+        _ => format!("{COMMAND} -p {}", package.name),
     }
 }
 

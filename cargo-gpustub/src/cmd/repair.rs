@@ -17,24 +17,22 @@ use gpustub_workspace::report::Sources;
 use gpustub_workspace::shell::Shell;
 
 use crate::cli;
-use input::Source;
 use plan::PlannedRepair;
 
 /// Runs the command. Returns whether everything was repaired.
 pub fn run(options: &cli::Repair, shell: &mut Shell) -> Result<bool> {
     let mut repairs = Vec::new();
+    let mut not_written = Vec::new();
     let mut diagnostics = Vec::new();
     let mut texts = Sources::new();
     {
         let status = shell.status_line("Reading");
         for input in input::read(options, &status, &mut diagnostics)? {
-            repairs.extend(plan::plan(
-                input,
-                options,
-                &status,
-                &mut diagnostics,
-                &mut texts,
-            )?);
+            let output = input.output();
+            match plan::plan(input, options, &status, &mut diagnostics, &mut texts)? {
+                Some(repair) => repairs.push(repair),
+                None => not_written.push(output),
+            }
         }
     }
     shell.diagnostics(&diagnostics, &texts)?;
@@ -51,6 +49,14 @@ pub fn run(options: &cli::Repair, shell: &mut Shell) -> Result<bool> {
             output::write(repair, &stubs, &shell.status_line("Writing"))?;
             show_written(repair, shell);
         }
+    }
+    for output in not_written {
+        let verb = if options.dry_run {
+            "Skipping"
+        } else {
+            "Not written"
+        };
+        shell.status(verb, format!("{output}: no image could be edited"));
     }
     Ok(!has_errors(&diagnostics))
 }
@@ -144,8 +150,8 @@ fn reason_to_copy(repair: &PlannedRepair) -> &'static str {
 /// Prints what was written.
 fn show_written(repair: &PlannedRepair, shell: &mut Shell) {
     let images = repair.plan.images.len();
-    let target = repair.input.target.display();
     if images == 0 {
+        let target = repair.input.target.display();
         let reason = reason_to_copy(repair);
         shell.status("Copied", format!("{target}: {reason}"));
         return;
@@ -163,16 +169,11 @@ fn show_written(repair: &PlannedRepair, shell: &mut Shell) {
             number(count, "copy").replace("copys", "copies")
         ),
     };
-    let output = match &repair.input.source {
-        Source::Files(files) if files.len() == 1 => {
-            repair.input.target.join(&files[0].0).display().to_string()
-        }
-        _ => target.to_string(),
-    };
     shell.status(
         "Repaired",
         format!(
-            "{output}: {} with {}{removed}",
+            "{}: {} with {}{removed}",
+            repair.input.output(),
             number(images, "image"),
             stubs.join(", ")
         ),

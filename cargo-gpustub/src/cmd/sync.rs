@@ -50,8 +50,14 @@ pub fn run_with_edits(
     result
 }
 
-/// Applies changes of `GpuStub.toml` by `add` and `remove` with `--no-sync`.
-pub fn run_edits_only(edits: &Pending, dry_run: bool, shell: &mut Shell) -> Result<bool> {
+/// Applies changes of `GpuStub.toml` by `add` and `remove` with `--no-sync`, or without a package. `next` is the command to
+/// run afterwards.
+pub fn run_edits_only(
+    edits: &Pending,
+    dry_run: bool,
+    next: &str,
+    shell: &mut Shell,
+) -> Result<bool> {
     let operations = edits.clone().into_operations();
     if dry_run {
         show::changes(&operations, &[], false, shell)?;
@@ -61,7 +67,7 @@ pub fn run_edits_only(edits: &Pending, dry_run: bool, shell: &mut Shell) -> Resu
         shell.status(operation.verb(), &operation.display_path)
     })?;
     if !operations.is_empty() {
-        shell.note("next: `cargo gpustub sync`");
+        shell.note(format!("next: `{next}`"));
     }
     Ok(true)
 }
@@ -126,7 +132,7 @@ fn sync(
         let mut progress = SyncProgress::new(&workspace, shared.as_ref(), shell);
         ops::apply(&operations, |operation| progress.report(operation))?;
         progress.finish();
-        show::helper_version(&operations, shell);
+        show::helper_version(workspace.root(), &operations, shell);
     }
     show::lines(&use_lines, shell)?;
 

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gpustub_core::version::Version;
+use gpustub_core::version::{HeaderVersion, Version};
 use gpustub_workspace::environment::variable;
 
 use crate::dependencies::Dependency;
@@ -13,12 +13,18 @@ use crate::dependencies::Dependency;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DetectedVersion {
     /// The headers' version.
-    pub version: Version,
+    pub version: HeaderVersion,
     /// Human-readable source: a file, or a crate and its feature.
     pub origin: String,
 }
 
 impl DetectedVersion {
+    /// A release of headers; `None` if no table can declare it.
+    pub fn release(version: Version, origin: String) -> Option<Self> {
+        let version = HeaderVersion::parse(&version.to_string())?;
+        Some(Self { version, origin })
+    }
+
     /// `12.8 (/usr/local/cuda/include/cuda.h), 12.8 (feature …)`.
     pub fn listing(versions: &[Self]) -> String {
         let texts: Vec<String> = versions
@@ -87,10 +93,7 @@ pub fn installed(family_name: &str) -> Option<DetectedVersion> {
         .find_map(|name| variable(name))
         .map_or_else(|| PathBuf::from(family.root), PathBuf::from);
     let (version, file) = version(family, &root)?;
-    Some(DetectedVersion {
-        version,
-        origin: file.display().to_string(),
-    })
+    DetectedVersion::release(version, file.display().to_string())
 }
 
 /// Versions that features of binding crates name: `cuda-12080` of cudarc is 12.8.
@@ -109,7 +112,7 @@ pub fn binding(family: &str, crates: &[Dependency]) -> Vec<DetectedVersion> {
                 && let Some(version) = Version::from_code(code)
             {
                 let origin = format!("feature `{feature}` of {binding}");
-                versions.push(DetectedVersion { version, origin });
+                versions.extend(DetectedVersion::release(version, origin));
             }
         }
     }

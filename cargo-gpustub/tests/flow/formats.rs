@@ -7,7 +7,7 @@ use std::process::Command;
 use jsonschema::Validator;
 use serde_json::Value;
 
-use super::{ends, gpustub, pack, package, repository, write};
+use super::{cc, ends, gpustub, pack, package, repository, write};
 
 /// Schema of SARIF 2.1.0, from the crate `serde-sarif`.
 fn schema() -> Validator {
@@ -238,7 +238,7 @@ fn findings_without_a_line_name_the_file() {
 
 /// A full or missing temporary directory is a fault of the machine: no finding blames the wheel.
 #[test]
-fn temporary_directory_without_space_is_no_finding() {
+fn unusable_temporary_directory_is_no_finding() {
     let work = tempfile::tempdir().unwrap();
     let directory = work.path();
     let mut image = b"\x7fELF".to_vec();
@@ -251,10 +251,9 @@ fn temporary_directory_without_space_is_no_finding() {
     for path in ["d", &format!("d/{name}")] {
         let mut without_directory = gpustub(directory, &["check", path]);
         without_directory.env("TMPDIR", "/nonexistent");
-        // The limit of a file's size stands for a full file system; a write beyond it is an error if the
-        // signal is ignored.
-        let mut without_space = Command::new("bash");
-        without_space
+        // A write beyond the limit of a file's size is an error if the signal is ignored.
+        let mut with_limit = Command::new("bash");
+        with_limit
             .current_dir(directory)
             .args([
                 "-c",
@@ -262,23 +261,52 @@ fn temporary_directory_without_space_is_no_finding() {
             ])
             .args([env!("CARGO_BIN_EXE_cargo-gpustub"), path]);
         let default = std::env::temp_dir().display().to_string();
-        for (command, temp, cause) in [
+        for (command, temp, cause, help) in [
             (
                 &mut without_directory,
                 "/nonexistent",
                 "No such file or directory (os error 2)",
+                "name another directory with TMPDIR",
             ),
-            (&mut without_space, &default, "File too large (os error 27)"),
+            (
+                &mut with_limit,
+                &default,
+                "File too large (os error 27)",
+                "raise the limit of a file's size (`ulimit -f`), or name a directory of another file system with TMPDIR",
+            ),
         ] {
             let output = command.output().unwrap();
             let err = String::from_utf8(output.stderr).unwrap();
             let expected = format!(
                 "error: could not write a temporary file in `{temp}` for `{path}`: {cause}\n\
-                 help: free space in the temporary directory, or name another one with TMPDIR\n"
+                 help: {help}\n"
             );
             assert_eq!((output.status.code(), err), (Some(101), expected));
         }
         let (_, err) = ends(1, directory, &["check", path]);
         assert!(err.contains("malformed-image"), "{err}");
+    }
+}
+
+#[test]
+fn empty_and_relative_runpath_entries_have_help_of_their_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    write(directory, "x.c", "const char driver[] = \"libcuda.so.1\";");
+    let link = [
+        "-shared",
+        "-fPIC",
+        "-Wl,-rpath,lib:",
+        "-o",
+        "libx.so",
+        "x.c",
+    ];
+    cc(directory, &link);
+    let (_, err) = ends(1, directory, &["check", "libx.so"]);
+    for help in [
+        "help: remove the empty entry: a `:` at an end of the runpath, or two in a row\n",
+        "help: name directories of the package relative to `$ORIGIN`\n",
+    ] {
+        assert_eq!(err.matches(help).count(), 1, "{err}");
     }
 }

@@ -69,6 +69,51 @@ fn add_without_a_version_feature_says_how_to_give_one() {
     assert!(err.contains("error[missing-header-version]"), "{err}");
 }
 
+/// Tables of one toolkit have one version; the package's own come before those of other members.
+#[test]
+fn add_takes_the_header_version_of_the_toolkit_from_other_tables() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let workspace = "[workspace]\nmembers = [\"own\", \"new\"]\nresolver = \"3\"\n";
+    write(directory, "Cargo.toml", workspace);
+    for (name, table) in [
+        ("own", "[stub.cudart]\nheader-version = \"12.9\"\n"),
+        ("new", ""),
+    ] {
+        package(&directory.join(name), name, "");
+        let text = format!("schema = 1\n{table}");
+        write(directory, &format!("{name}/GpuStub.toml"), &text);
+    }
+    let origin = "Found header version 12.9 (`[stub.cudart]` of ";
+    for (name, library, from) in [
+        ("own", "nvrtc", "GpuStub.toml"),
+        ("new", "cublas", "/own/GpuStub.toml"),
+    ] {
+        let member = directory.join(name);
+        let (_, err) = ends(0, &member, &["add", library, "--no-sync"]);
+        assert!(
+            err.contains(origin) && err.contains(&format!("{from})\n")),
+            "{err}"
+        );
+        let text = fs::read_to_string(member.join("GpuStub.toml")).unwrap();
+        let table = format!("[stub.{library}]\nheader-version = \"12.9\"\n");
+        assert!(text.ends_with(&table), "{text}");
+    }
+    // cuDNN and ROCm have versions of their own.
+    for library in ["cudnn", "hip"] {
+        let (_, err) = ends(1, &directory.join("own"), &["add", library]);
+        assert!(err.contains("error[missing-header-version]"), "{err}");
+    }
+    let add = ["add", "cufft", "--header-version", "13", "--no-sync"];
+    let (_, err) = ends(0, &directory.join("own"), &add);
+    assert!(err.contains("header version 13"), "{err}");
+    let (_, err) = ends(1, &directory.join("own"), &["add", "cuda"]);
+    assert!(
+        err.contains("found several versions: 12.9 (`[stub.cudart]` of GpuStub.toml), 13 (`[stub.cufft]` of GpuStub.toml)"),
+        "{err}"
+    );
+}
+
 #[test]
 fn stubs_that_a_dependency_never_calls_are_reported() {
     for (features, help) in [

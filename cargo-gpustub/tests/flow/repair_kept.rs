@@ -1,12 +1,12 @@
 //! `repair` of packages that bring GPU libraries: the loaders and copies that images keep, since a stub would find those
-//! of the system only.
+//! of the system only. Wheels that are not written.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use super::repair::{COUNT, cudart, image};
-use super::repair_wheels::{NAME, contents, needed, wheel};
+use super::repair_wheels::{NAME, contents, needed, wheel, wheel_of};
 use super::{cc, ends, write};
 
 /// A wheel whose image calls `function` of a library that the wheel brings.
@@ -336,4 +336,32 @@ fn removed_copies_are_no_users() {
         &["repair", NAME, "--out-dir", "out", "--remove-copies"],
     );
     assert!(err.contains("2 copies removed"), "{err}");
+}
+
+/// A wheel that is missing from the output is named, apart from those that are written.
+#[test]
+fn wheels_that_are_not_written_are_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    cudart(directory, "12");
+    image(directory, "content/acme/_core.so", COUNT, &["-shared"]);
+    wheel(directory, &[]);
+    fs::remove_dir_all(directory.join("content")).unwrap();
+    let code = "extern int cudaData; int f(void) { return cudaData; }";
+    image(directory, "content/data/_core.so", code, &["-shared"]);
+    let data = NAME.replace("acme", "data");
+    wheel_of(directory, "data", &[], &data);
+    let repair = ["repair", NAME, &data, "--out-dir", "out"];
+    for (option, lines) in [
+        (&["--dry-run"][..], ["Editing acme", "Skipping out/data"]),
+        (&[], ["Repaired out/acme", "Not written out/data"]),
+    ] {
+        let (_, err) = ends(1, directory, &[&repair, option].concat());
+        assert!(lines.iter().all(|line| err.contains(line)), "{err}");
+        assert!(
+            err.contains(&format!("out/{data}: no image could be edited\n")),
+            "{err}"
+        );
+    }
+    assert!(!directory.join("out").join(&data).exists());
 }

@@ -19,7 +19,8 @@ pub fn wheel(directory: &Path, more: &[(&str, &str)]) {
     wheel_of(directory, "acme", more, NAME);
 }
 
-fn wheel_of(directory: &Path, package: &str, more: &[(&str, &str)], output: &str) {
+/// As [`wheel`], of a package with another name.
+pub fn wheel_of(directory: &Path, package: &str, more: &[(&str, &str)], output: &str) {
     let content = directory.join("content");
     let info = &format!("content/{package}-1.0.dist-info");
     write(
@@ -225,20 +226,30 @@ fn signed_and_damaged_wheels_are_refused() {
     let after = contents(&directory.join("out").join(NAME));
     assert!(!after.keys().any(|name| name.ends_with(".jws")));
 
+    let intact = fs::read(directory.join(NAME)).unwrap();
     // The name of the first file differs between its two headers.
-    let mut bytes = fs::read(directory.join(NAME)).unwrap();
-    bytes[30] ^= 1;
-    fs::write(directory.join(NAME), bytes).unwrap();
-    let (_, err) = ends(
-        1,
-        directory,
-        &["repair", NAME, "--out-dir", "bad", "--unsign"],
-    );
-    assert!(
-        err.contains("not rewritten: `") && err.contains("differs between local header"),
-        "{err}"
-    );
-    assert!(!directory.join("bad").exists());
+    let mut renamed = intact.clone();
+    renamed[30] ^= 1;
+    let record = directory.join("content/acme-1.0.dist-info/RECORD");
+    fs::remove_file(record).unwrap();
+    pack(&directory.join("content"), &[], &directory.join(NAME)).unwrap();
+    let without_record = fs::read(directory.join(NAME)).unwrap();
+    for (bytes, message) in [
+        (&renamed[..], "differs between local header"),
+        (&without_record, "it has no RECORD"),
+        (&intact[..intact.len() / 2], "not rewritten: "),
+    ] {
+        fs::write(directory.join(NAME), bytes).unwrap();
+        let repair = ["repair", NAME, "--out-dir", "bad", "--unsign"];
+        let (_, err) = ends(1, directory, &repair);
+        assert!(
+            err.contains("error[unsupported-wheel]: not rewritten: ")
+                && err.contains(message)
+                && err.contains("help: download or build it again\n"),
+            "{err}"
+        );
+        assert!(!directory.join("bad").exists());
+    }
 }
 
 /// Lines of `RECORD` that do not match the wheel, in place of that of the image or of `a.py`, with the message.

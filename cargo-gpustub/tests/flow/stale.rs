@@ -26,6 +26,12 @@ fn sync_removes_stale_finalizers() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     left_over(directory);
+    // As checked out by Git with `core.autocrlf`.
+    for file in ["Cargo.toml", "build.rs", "src/lib.rs"] {
+        let path = directory.join("app/gpustub-final").join(file);
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text.replace('\n', "\r\n")).unwrap();
+    }
     let (out, _) = ends(1, directory, &["sync", "--workspace", "--check"]);
     let removal = "--- a/app/gpustub-final/Cargo.toml\n+++ /dev/null\n";
     assert!(out.contains(removal), "{out}");
@@ -179,6 +185,9 @@ fn sync_follows_the_stub_of_the_runtime() {
     assert!(out.contains("from another package: cudart"), "{out}");
     assert!(!out.contains("`provide = false` is unneeded"), "{out}");
 
+    // As checked out by Git with `core.autocrlf`.
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace('\n', "\r\n")).unwrap();
     write(directory, "app/GpuStub.toml", "schema = 1\n");
     let (out, _) = ends(1, directory, &["sync", "--workspace", "--check"]);
     let removal = "--- a/app/gpustub-final/GpuStub.toml\n+++ /dev/null\n";

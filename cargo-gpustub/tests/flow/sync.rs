@@ -238,6 +238,23 @@ fn a_project_leaves_gpustub() {
     assert!(err.contains("package `user` has no GpuStub.toml"), "{err}");
 }
 
+/// A note about the patch of the helper's version is for workspaces without one.
+#[test]
+fn a_patch_of_the_helper_is_proposed_once() {
+    let helper = repository().join("gpustub-build");
+    let patch = format!(
+        "[patch.crates-io]\ngpustub-build = {{ path = '{}' }}\n",
+        helper.display()
+    );
+    for (more, is_proposed) in [("", true), (patch.as_str(), false)] {
+        let directory = tempfile::tempdir().unwrap();
+        package(directory.path(), "user", more);
+        let (_, err) = ends(0, directory.path(), &["add", "opencl"]);
+        assert!(err.contains("Updated Cargo.toml"), "{err}");
+        assert_eq!(err.contains("[patch.crates-io]"), is_proposed, "{err}");
+    }
+}
+
 /// Output of `--check` and `--dry-run` for programs and people; neither writes a file.
 #[test]
 fn check_and_dry_run_write_nothing() {
@@ -315,6 +332,8 @@ fn add_without_a_known_header_version_writes_nothing() {
         "{err}"
     );
     assert!(err.contains("Changing cudart"), "{err}");
+    let table = "schema = 1\n[toolkit]\ncuda = \"12.8\"\n";
+    write(directory, "GpuStub.toml", table);
     let (_, err) = ends(0, directory, &["add", "cuda"]);
     assert!(
         err.contains("Found header version 12.8 (`[toolkit]` of GpuStub.toml)"),

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::{ends, package, write};
+use super::{acme, ends, package, write};
 
 /// A library that gpustub knows, and a user-defined one.
 const BOTH: &str = "schema = 1\n\n[stub.cudart]\nheader-version = \"12.9\"\n\n[stub.acme]\n\
@@ -137,4 +137,46 @@ fn user_defined_libraries_are_exported_by_name() {
         &["export", "stubs", "acme", "--out-dir", "x"],
     );
     assert!(err.contains("error[unknown-library]"), "{err}");
+}
+
+#[test]
+fn libraries_are_added_to_a_file_without_a_package() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    acme(directory);
+    let add_acme = ["add", "acme", "--from", "libacme.so.3"];
+    for (add, next) in [
+        (
+            &add_acme[..],
+            "in a project without cargo, write the line `schema = 1` to GpuStub.toml first",
+        ),
+        (
+            &["add", "cudart", "--header-version", "12"],
+            "`cargo gpustub export stubs cudart --header-version 12 --out-dir stubs`",
+        ),
+        (
+            &["add"],
+            "`cargo gpustub export stubs cudart --header-version 13 --out-dir stubs`",
+        ),
+    ] {
+        let (_, err) = ends(101, directory, add);
+        assert!(err.contains(next), "{err}");
+    }
+    write(directory, "GpuStub.toml", "schema = 1\n");
+    let (_, err) = ends(0, directory, &add_acme);
+    assert!(
+        err.contains("Updated GpuStub.toml")
+            && err.contains("next: `cargo gpustub export stubs --out-dir stubs`"),
+        "{err}"
+    );
+    let (_, err) = ends(1, directory, &["add", "cudart"]);
+    assert!(err.contains("error[missing-header-version]"), "{err}");
+    ends(0, directory, &["add", "cudart", "--header-version", "12.9"]);
+    let (_, err) = ends(0, directory, &["add", "nvrtc", "-m", "GpuStub.toml"]);
+    assert!(err.contains("Found header version 12.9"), "{err}");
+    assert_eq!(export(directory, &[]), ["acme", "cudart", "nvrtc"]);
+    assert_eq!(export(directory, &["acme"]), ["acme"]);
+    // An update of the list.
+    let (_, err) = ends(0, directory, &add_acme);
+    assert!(err.contains("Fresh acme"), "{err}");
 }

@@ -94,6 +94,15 @@ pub fn gpu_file(name: &str) -> Option<GpuFile> {
     })
 }
 
+/// The GPU library that a user means by a file name, or by its stem in any case: `miopen`.
+pub fn named_library(name: &str) -> Option<GpuFile> {
+    gpu_file(name).or_else(|| {
+        let mut stems = LIBRARIES.keys();
+        let stem = stems.find(|stem| stem.eq_ignore_ascii_case(name))?;
+        gpu_file(&format!("lib{stem}.so"))
+    })
+}
+
 /// The parts of `lib<stem>.so[.<version>]`.
 pub(crate) fn split(name: &str) -> Option<(&str, &str)> {
     let (stem, version) = name.strip_prefix("lib")?.split_once(".so")?;
@@ -239,6 +248,24 @@ mod tests {
             "cudart.so",
         ] {
             assert_eq!(gpu_file(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn libraries_have_names_of_users() {
+        for (name, library) in [
+            ("libcudart.so.12", Some(Some("cudart"))),
+            ("libcudart.so", Some(Some("cudart"))),
+            ("amdhip64", Some(Some("hip"))),
+            ("OPENCL", Some(Some("opencl"))),
+            ("miopen", Some(None)),
+            ("librccl.so.1", Some(None)),
+            ("libacme.so.3", None),
+            ("", None),
+        ] {
+            let file = named_library(name);
+            let id = file.map(|file| file.library.map(|library| library.id.as_str()));
+            assert_eq!(id, library, "{name}");
         }
     }
 

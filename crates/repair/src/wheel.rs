@@ -77,7 +77,8 @@ impl Wheel {
     ///
     /// # Errors
     ///
-    /// If the archive is damaged, or has features that a wheel of less than 4 GiB does not need.
+    /// If the archive is damaged, or ([`io::ErrorKind::Unsupported`]) has features that a wheel of less than 4 GiB does
+    /// not need.
     pub fn new(zip: Zip) -> io::Result<Self> {
         let archive = zip.archive();
         let mut entries = Vec::new();
@@ -90,10 +91,10 @@ impl Wheel {
                 .iter()
                 .any(|offset| u32_at(central, *offset) == IN_ZIP64)
             {
-                return Err(io::Error::other("has 4 GiB or more (zip64)"));
+                return Err(unsupported("has 4 GiB or more (zip64)"));
             }
             if u16_at(central, 8) & ENCRYPTED != 0 {
-                return Err(io::Error::other("is encrypted"));
+                return Err(unsupported("is encrypted"));
             }
             let offset = record.local_header_offset();
             entries.push(ZipEntry {
@@ -162,7 +163,7 @@ impl Wheel {
         let mut reader: Box<dyn Read> = match u16_at(&entry.central, 10) {
             0 => Box::new(body.verifying_reader(compressed)),
             8 => Box::new(body.verifying_reader(DeflateDecoder::new(compressed))),
-            _ => return Err(io::Error::other("unsupported compression method")),
+            _ => return Err(unsupported("has an unsupported compression method")),
         };
         let copied = io::copy(&mut reader.by_ref().take(entry.size + 1), out)?;
         if copied == entry.size {
@@ -447,8 +448,13 @@ fn malformed() -> io::Error {
     io::Error::other("is damaged")
 }
 
+/// Error about an archive that is not damaged.
+fn unsupported(message: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, message)
+}
+
 fn too_large() -> io::Error {
-    io::Error::other("would have 4 GiB or more (zip64)")
+    unsupported("would have 4 GiB or more (zip64)")
 }
 
 struct Counter {

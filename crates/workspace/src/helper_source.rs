@@ -134,6 +134,12 @@ fn patches_helper(root: &str) -> Result<bool, TomlError> {
     Ok((patches.iter()).any(|(_, packages)| packages.get(HELPER).is_some()))
 }
 
+/// Whether the root manifest of the workspace in a directory patches the helper of a registry.
+pub fn is_patched(root: &Path) -> bool {
+    std::fs::read_to_string(root.join("Cargo.toml"))
+        .is_ok_and(|text| patches_helper(&text).unwrap_or_default())
+}
+
 /// Lines for the root manifest that replace a version of the helper, unless this program is a release itself: the
 /// version may not be published.
 pub fn patch_for_version() -> Option<String> {

@@ -3,10 +3,13 @@
 use std::fmt::Write;
 
 use gpustub_check::{Check, RULES};
-use gpustub_core::diag::Code;
+use gpustub_core::diag::{Code, Diagnostic, MISSING_HEADER_VERSION};
 use gpustub_core::fields::{FIELDS, SYSTEMS, Type};
 use gpustub_core::library::Library;
-use gpustub_core::manifest::RuleLevel;
+use gpustub_core::manifest::{Manifest, RuleLevel};
+use gpustub_core::plan::Inputs;
+use gpustub_core::planner::plan;
+use gpustub_core::target::Target;
 
 use gpustub_workspace::codes;
 
@@ -27,9 +30,17 @@ fn fields_page() -> String {
         "The file is in a package's directory, beside its `Cargo.toml`. Unknown keys are errors. JSON \
          schema for editors: [gpustub.schema.json](../gpustub.schema.json).\n\n",
     );
-    let _ = writeln!(page, "Libraries that need no keys in their table:\n");
+    page.push_str(
+        "Libraries that gpustub knows. Their tables need one key, \
+         [`header-version`](diagnostics.md#missing-header-version), or none:\n\n",
+    );
     for library in Library::builtin_ids().filter_map(Library::builtin) {
-        let _ = writeln!(page, "- `[stub.{}]`: {}", library.id, library.title);
+        let keys = if needs_header_version(&library.id) {
+            ""
+        } else {
+            " (needs no key)"
+        };
+        let _ = writeln!(page, "- `[stub.{}]`: {}{keys}", library.id, library.title);
     }
     let mut section = None;
     for field in FIELDS {
@@ -43,6 +54,20 @@ fn fields_page() -> String {
         let _ = writeln!(page, "```toml\n{} = {}\n```", field.name, field.example);
     }
     page
+}
+
+/// Whether an empty table of a library is an error.
+fn needs_header_version(id: &str) -> bool {
+    let (manifest, _) = Manifest::parse("GpuStub.toml", &format!("schema = 1\n[stub.{id}]\n"));
+    let inputs = Inputs {
+        require_header_versions: true,
+        ..Inputs::default()
+    };
+    Target::from_triple("x86_64-unknown-linux-gnu").is_some_and(|target| {
+        let (_, diagnostics) = plan(&manifest, &target, &inputs);
+        let is_missing = |diagnostic: &Diagnostic| diagnostic.code.id == MISSING_HEADER_VERSION.id;
+        diagnostics.iter().any(is_missing)
+    })
 }
 
 fn section_title(section: &str) -> String {

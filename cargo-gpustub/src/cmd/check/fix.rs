@@ -27,7 +27,7 @@ use super::policies::Policies;
 use super::workspace;
 use crate::cli;
 use crate::dependencies;
-use crate::state::headers::KnownHeaders;
+use crate::state::headers::{KnownHeaders, declared_headers};
 use crate::state::pending;
 
 /// Applies and reports the fixes. The check that follows reports the remaining findings.
@@ -56,7 +56,7 @@ fn manifest_fixes(options: &cli::Check, current_dir: &str) -> Result<Vec<Operati
     let (findings, policies) = findings(options, current_dir)?;
     let host = target(None)?;
     let workspace = Workspace::load(&options.cargo, Depth::Graph(&host.triple))?;
-    let known_headers = KnownHeaders {
+    let mut known_headers = KnownHeaders {
         toolkit_table: Declared::read_shared(&workspace)?
             .and_then(|shared| shared.manifest.toolkit),
         crates: dependencies::crates(&workspace.metadata),
@@ -64,6 +64,10 @@ fn manifest_fixes(options: &cli::Check, current_dir: &str) -> Result<Vec<Operati
     };
     let mut operations = Vec::new();
     for declared in policies.declared() {
+        known_headers.declared = [
+            declared_headers([declared]),
+            declared_headers(policies.declared()),
+        ];
         let file = &declared.display_path;
         // Edits by span come first, as the spans refer to the unchanged text.
         let unknown_names = findings_in(&findings, file, UNKNOWN_LOAD_NAME.code.id);

@@ -156,13 +156,22 @@ fn is_fault(flaw: &Flaw) -> bool {
     flaw.kind != FlawKind::Skipped || flaw.path.is_empty()
 }
 
+/// The next step for a damaged wheel.
+const NEW_WHEEL: &str = "download or build it again";
+
 /// The wheel, ready to be rewritten, or the reason why it is not.
 fn rewritable_wheel(
     zip: Option<Zip>,
     package: &Package,
     options: &cli::Repair,
 ) -> std::result::Result<Wheel, Box<Diagnostic>> {
-    let refuse = |message: String| Box::new(refused(&package.name, &message));
+    let refuse = |fault: &str| refused(&package.name, &format!("not rewritten: {fault}"));
+    let unusable = |error: io::Error| {
+        Box::new(refuse(&format!("it {error}")).help(match error.kind() {
+            io::ErrorKind::Unsupported => "unpack it, repair the directory, and run `wheel pack`",
+            _ => NEW_WHEEL,
+        }))
+    };
     // Members that unpackers read in two ways must not become one of them.
     if let Some(flaw) = package.flaws.iter().find(|flaw| is_fault(flaw)) {
         let member = if flaw.path.is_empty() {
@@ -170,10 +179,11 @@ fn rewritable_wheel(
         } else {
             format!("`{}`: ", flaw.path)
         };
-        return Err(refuse(format!("not rewritten: {member}{}", flaw.message)));
+        let fault = format!("{member}{}", flaw.message);
+        return Err(Box::new(refuse(&fault).help(NEW_WHEEL)));
     }
-    let zip = zip.ok_or_else(|| refuse("not rewritten: not a zip archive".to_owned()))?;
-    let wheel = Wheel::new(zip).map_err(|e| refuse(format!("not rewritten: it {e}")))?;
+    let zip = zip.ok_or_else(|| Box::new(refuse("not a zip archive").help(NEW_WHEEL)))?;
+    let wheel = Wheel::new(zip).map_err(unusable)?;
     if !options.unsign
         && let Some(signature) = wheel.signatures().first()
     {
@@ -182,12 +192,12 @@ fn rewritable_wheel(
     match record_fault(&wheel) {
         Ok(None) => Ok(wheel),
         Ok(Some(fault)) => Err(Box::new(
-            refuse(format!("not rewritten: `{}` {}", fault.member, fault.message)).help(
+            refuse(&format!("`{}` {}", fault.member, fault.message)).help(
                 "build the wheel again; or unpack it, compare the file with its source, and run `wheel pack`, which \
                  writes a new RECORD",
             ),
         )),
-        Err(e) => Err(refuse(format!("not rewritten: it {e}"))),
+        Err(e) => Err(unusable(e)),
     }
 }
 
@@ -227,6 +237,15 @@ fn parent(path: &Path) -> String {
 }
 
 impl Input {
+    /// Path of the file or directory to write, for messages.
+    pub fn output(&self) -> String {
+        let path = match &self.source {
+            Source::Files(files) if files.len() == 1 => &self.target.join(&files[0].0),
+            _ => &self.target,
+        };
+        path.display().to_string()
+    }
+
     /// Maps an image. Images of wheels are unpacked into unnamed files.
     pub fn image(&self, member: &str) -> Result<MappedImage> {
         let file = match &self.source {

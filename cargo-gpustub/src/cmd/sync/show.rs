@@ -1,13 +1,14 @@
 //! Pending changes in the output of `sync`.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use cargo_metadata::{Package, TargetKind};
 use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
 use gpustub_core::manifest::LibraryType;
 use gpustub_workspace::edit::cargo_toml;
 use gpustub_workspace::error::Result;
-use gpustub_workspace::helper_source::patch_for_version;
+use gpustub_workspace::helper_source::{is_patched, patch_for_version};
 use gpustub_workspace::ops::{self, Operation};
 use gpustub_workspace::output::MessageFormat;
 use gpustub_workspace::report::{self, Sources};
@@ -55,14 +56,17 @@ pub(super) fn lines(sources: &[Operation], shell: &mut Shell) -> Result<()> {
     Ok(())
 }
 
-/// Notes how cargo finds the helper, if its version was written.
-pub(super) fn helper_version(operations: &[Operation], shell: &mut Shell) {
+/// Notes how cargo finds the helper, if its version was written and the root manifest has no patch for it.
+pub(super) fn helper_version(root: &Path, operations: &[Operation], shell: &mut Shell) {
     let line = format!("{} = \"{}\"", cargo_toml::HELPER, cargo_toml::REQUIREMENT);
     let writes_version = operations.iter().any(|operation| {
         let mut lines = operation.changed_lines().into_iter();
         operation.path.ends_with("Cargo.toml") && lines.any(|(_, text)| text == line)
     });
-    if writes_version && let Some(patch) = patch_for_version() {
+    if writes_version
+        && !is_patched(root)
+        && let Some(patch) = patch_for_version()
+    {
         shell.note(format!(
             "until `{line}` is published, add this to the Cargo.toml of the workspace:\n{patch}"
         ));

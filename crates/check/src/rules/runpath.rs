@@ -134,11 +134,16 @@ fn relative_runpath(image: &PackageImage<'_>, findings: &mut Findings) {
             && !(entry.is_empty() && is_from_vendor(image))
     });
     for entry in entries {
-        let message = match entry {
-            "" => "empty runpath entry, which means the current directory".to_owned(),
-            entry => format!("runpath entry `{entry}` is relative to the current directory"),
+        let (message, help) = match entry {
+            "" => (
+                "empty runpath entry, which means the current directory".to_owned(),
+                "remove the empty entry: a `:` at an end of the runpath, or two in a row",
+            ),
+            entry => (
+                format!("runpath entry `{entry}` is relative to the current directory"),
+                "name directories of the package relative to `$ORIGIN`",
+            ),
         };
-        let help = "name directories of the package relative to `$ORIGIN`";
         findings.on_image(&RELATIVE_RUNPATH, image, message, help);
     }
 }

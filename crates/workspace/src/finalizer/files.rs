@@ -15,7 +15,7 @@ use serde_json::json;
 use toml_edit::{Array, InlineTable, TomlError};
 
 use super::closure::{Closure, LINK, LinkCondition};
-use super::naming::{DIRECTORY, HEAD, finalizer_directory, finalizer_name, is_finalizer};
+use super::naming::{DIRECTORY, finalizer_directory, finalizer_name, is_finalizer, is_generated};
 use super::renamed;
 use crate::graph::PackageGraph;
 use crate::helper_source::{HelperSource, git, relative};
@@ -112,7 +112,7 @@ pub(super) fn operations(
     if is_stubbed(graph, package) {
         let text = templates::render("finalizer/GpuStub.toml", &json!({}));
         pending.write(&stubs, text)?;
-    } else if (pending.read(&stubs)).is_ok_and(|text| text.starts_with(HEAD)) {
+    } else if (pending.read(&stubs)).is_ok_and(|text| is_generated(&text)) {
         // It would leave the stub to a package that no longer has it.
         pending.remove(&stubs)?;
     }

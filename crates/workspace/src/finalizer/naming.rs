@@ -13,7 +13,12 @@ pub const DIRECTORY: &str = "gpustub-final";
 pub const PREFIX: &str = "gpustub-final-";
 
 /// First line of the files that `sync` writes into a finalizer and may change or remove.
-pub const HEAD: &str = "# Written by `cargo gpustub sync`; changes are lost.\n";
+const HEAD: &str = "# Written by `cargo gpustub sync`; changes are lost.";
+
+/// Whether `sync` wrote a file of a finalizer. Git may have changed its line breaks.
+pub fn is_generated(text: &str) -> bool {
+    text.lines().next() == Some(HEAD)
+}
 
 /// Name of a package's finalizer.
 pub fn finalizer_name(package: &Package) -> String {

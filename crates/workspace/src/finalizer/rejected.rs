@@ -14,7 +14,7 @@ use cargo_metadata::semver::{Version, VersionReq};
 use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
 use toml_edit::Item;
 
-use super::naming::{DIRECTORY, HEAD, PREFIX};
+use super::naming::{DIRECTORY, PREFIX, is_generated};
 use crate::directories::{Directories, normalize, read, root_manifest};
 use crate::selection::Selection;
 use crate::workspace::{Workspace, directory};
@@ -131,7 +131,7 @@ fn without_finalizer(package: &Path) -> Option<RejectedManifest> {
 fn examine(dir: &Path) -> Option<RejectedManifest> {
     let path = dir.join("Cargo.toml");
     let before = fs::read_to_string(&path).ok()?;
-    if !before.starts_with(HEAD) {
+    if !is_generated(&before) {
         return None;
     }
     let mut faults = Vec::new();

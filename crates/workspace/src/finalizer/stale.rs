@@ -15,7 +15,7 @@ use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
 use serde_json::json;
 
 use super::lines::remove_lines;
-use super::naming::{DIRECTORY, HEAD, finalizer_directory, finalizer_name};
+use super::naming::{DIRECTORY, finalizer_directory, finalizer_name, is_generated};
 use super::programs::has_rdc;
 use super::{files, renamed};
 use crate::graph::PackageGraph;
@@ -88,7 +88,11 @@ fn is_used(workspace: &Workspace, graph: &PackageGraph, package: &Package) -> bo
 /// Files of a finalizer, `Cargo.toml` last, if they are just those that `sync` writes. `None` also if
 /// the finalizer has code for some targets, which this host may not see.
 fn generated_files(dir: &Path) -> Option<Vec<&'static str>> {
-    let text = |file: &str| fs::read_to_string(dir.join(file)).ok();
+    // Git may have changed the line breaks.
+    let text = |file: &str| {
+        let text = fs::read_to_string(dir.join(file)).ok()?;
+        Some(text.replace("\r\n", "\n"))
+    };
     let mut names = BTreeSet::from(["Cargo.toml", "build.rs", "src"].map(str::to_owned));
     let mut files = vec!["src/lib.rs", "build.rs"];
     if let Some(stubs) = text(FILE) {
@@ -102,7 +106,7 @@ fn generated_files(dir: &Path) -> Option<Vec<&'static str>> {
     let is_ours = entry_names(dir)? == names
         && entry_names(&dir.join("src"))? == BTreeSet::from(["lib.rs".to_owned()])
         && is_code(&text("build.rs")?, &text("src/lib.rs")?)
-        && manifest.starts_with(HEAD)
+        && is_generated(&manifest)
         && !manifest.contains("\n[target.");
     files.push("Cargo.toml");
     is_ours.then_some(files)
