@@ -88,11 +88,11 @@ fn println_keeps_the_order_of_lanes() {
 /// Lanes of different branches meet in the function that prints, as on GPUs.
 #[test]
 fn lanes_of_different_branches_print_their_own_text() {
-    let is_constant = |lane: u32| lane.is_multiple_of(3);
+    let is_constant = |lane: u32| lane % 3 == 0;
     for lanes in SIZES {
         let served = run(lanes, 1, lanes, || match thread::lane() {
             lane if is_constant(lane) => println!("no number"),
-            lane if lane.is_multiple_of(2) => println!("lane {lane}"),
+            lane if lane % 2 == 0 => println!("lane {lane}"),
             lane => eprintln!("lane {lane}"),
         });
         let constants = served.stdout.lines().filter(|line| *line == "no number");
