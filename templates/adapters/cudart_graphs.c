@@ -109,7 +109,7 @@ static inline int entry_point_by_version(targets to, const char *name, void **fu
     version = version_within_driver(to[2], runtime);
     if (version <= HEADERS || is_changed(name, HEADERS, version))
         return code;
-    return FUNCTION(1, (const char *, void **, unsigned, unsigned long long, int *))(
+    return FUNCTION(1, (const char *, void **, int, unsigned long long, int *))(
         name, function, version, flags, status);
 }
 
