@@ -137,6 +137,8 @@ fn heavy_vendor_libraries_have_no_findings() -> Result<()> {
             findings.extend(check(&directory)?);
         }
     }
+    // NVIDIA's files name a directory of the machine that built them.
+    findings.retain(|finding| !finding.ends_with(": /data/tmp/openmpi_install/lib"));
     assert_eq!(findings, Vec::<String>::new());
     Ok(())
 }
