@@ -61,12 +61,13 @@ fn scheme<'a>(image: &PackageImage<'a>) -> Option<&'a str> {
     if !top.ends_with(".data") || installed(path) != path {
         return None;
     }
-    let is_wheel = image
-        .package
-        .members
-        .iter()
-        .any(|member| is_dist_info(&member.path, "WHEEL"));
-    is_wheel.then(|| rest.split('/').next().unwrap_or(rest))
+    is_wheel(image.package).then(|| rest.split('/').next().unwrap_or(rest))
+}
+
+/// Whether the package has the metadata of a wheel.
+fn is_wheel(package: &Package) -> bool {
+    let mut members = package.members.iter();
+    members.any(|member| is_dist_info(&member.path, "WHEEL"))
 }
 
 /// The images of a package, and what is known about them.

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gpustub_check::evidence::gpu_library_exporting;
 use gpustub_check::gpu_file::gpu_file;
-use gpustub_check::wheel::is_dist_info;
-use gpustub_check::{ImageId, LoadGraph, PackageImage};
+use gpustub_check::{ImageId, LoadGraph};
 use gpustub_core::diag::listing;
 use gpustub_core::library::Role;
 use gpustub_image::ImageKind;
 
 use super::decide::{Decision, Refusal};
+use super::is_wheel;
 use crate::kept::KeptLibraries;
 use crate::libraries::is_gpu_name;
 
@@ -25,71 +25,90 @@ pub fn refuse(
     decisions: &mut BTreeMap<ImageId, Decision>,
     refusals: &mut BTreeMap<ImageId, Refusal>,
 ) {
+    let users = Users::find(graph, kept);
     loop {
-        let refused = decisions.iter().find_map(|(&id, decision)| {
-            let user = user(graph, kept, decisions, decision)?;
-            Some((id, refusal(decision, &user)))
-        });
-        let Some((id, refusal)) = refused else { break };
-        decisions.remove(&id);
-        refusals.insert(id, refusal);
+        let refused: BTreeMap<ImageId, Refusal> = decisions
+            .iter()
+            .filter_map(|(&id, decision)| {
+                let user = user(graph, &users, decisions, decision)?;
+                Some((id, refusal(decision, &user)))
+            })
+            .collect();
+        if refused.is_empty() {
+            break;
+        }
+        decisions.retain(|id, _| !refused.contains_key(id));
+        refusals.extend(refused);
+    }
+}
+
+/// Libraries of the package that may find GPU functions in those that others load. The loader reads a program before all
+/// that the program opens.
+struct Users {
+    /// Libraries that need part of a toolkit, which only a run path may lead to; the loader finds the driver anywhere.
+    needing: Vec<ImageId>,
+    /// Libraries that import GPU functions, and need no GPU library.
+    importing: Vec<ImageId>,
+}
+
+impl Users {
+    fn find(graph: &LoadGraph<'_>, kept: &KeptLibraries<'_>) -> Self {
+        let (mut needing, mut importing) = (Vec::new(), Vec::new());
+        for (id, image) in graph.entries() {
+            if image.facts.kind == ImageKind::Program || !kept.provides(image) {
+                continue;
+            }
+            let mut imports = image.facts.imports.iter();
+            if image.needed().iter().any(|name| is_toolkit(name)) {
+                needing.push(id);
+            } else if !image.needed().iter().any(|name| is_gpu_name(name))
+                && imports.any(|import| gpu_library_exporting(&import.name).is_some())
+            {
+                importing.push(id);
+            }
+        }
+        Self { needing, importing }
     }
 }
 
 /// The code that an image loads GPU libraries for.
 fn user(
     graph: &LoadGraph<'_>,
-    kept: &KeptLibraries<'_>,
+    users: &Users,
     decisions: &BTreeMap<ImageId, Decision>,
     decision: &Decision,
 ) -> Option<String> {
     if !decision.functions.is_empty() {
         return None;
     }
-    user_in_package(graph, kept, decisions, decision).or_else(|| {
-        let unexplained = !is_explained(graph, decisions, decision);
-        unexplained.then(|| user_elsewhere(graph, decision))?
-    })
+    let user = user_in_package(graph, users, decisions, decision);
+    if user.is_some() || is_explained(graph, decisions, decision) {
+        return user;
+    }
+    user_elsewhere(graph, decision)
 }
 
 /// An image of the package that stays as it is, and needs one of the libraries or has references to some GPU library.
 fn user_in_package(
     graph: &LoadGraph<'_>,
-    kept: &KeptLibraries<'_>,
+    users: &Users,
     decisions: &BTreeMap<ImageId, Decision>,
     decision: &Decision,
 ) -> Option<String> {
-    let loader = graph.image(decision.id);
-    let (_, user) = graph.entries().find(|(id, user)| {
-        // The loader reads a program before all that the program opens.
-        let may_follow = user.facts.kind != ImageKind::Program
-            && user.facts.link.machine == loader.facts.link.machine
-            && *id != decision.id
-            && kept.provides(user);
-        may_follow
-            && !decisions.contains_key(id)
-            && (user
-                .needed()
-                .iter()
-                .any(|name| decision.replaces(name) && is_toolkit(name))
-                || has_references_only(user))
+    let machine = &graph.image(decision.id).facts.link.machine;
+    let needing = users.needing.iter().filter(|id| {
+        let mut needed = graph.image(**id).needed().iter();
+        needed.any(|name| is_toolkit(name) && decision.replaces(name))
+    });
+    let user = needing.chain(&users.importing).find(|id| {
+        !decisions.contains_key(id) && graph.image(**id).facts.link.machine == *machine
     })?;
-    Some(format!(
-        "`{}`, which stays as it is",
-        user.member.file_name()
-    ))
+    let file_name = graph.image(*user).member.file_name();
+    Some(format!("`{file_name}`, which stays as it is"))
 }
 
-/// Whether a library is part of a toolkit, which only a run path may lead to; the loader finds the driver anywhere.
 fn is_toolkit(name: &str) -> bool {
     gpu_file(name).is_some_and(|file| file.role == Role::Toolkit)
-}
-
-/// Whether an image imports GPU functions, and needs no GPU library: it finds them in those that others load.
-fn has_references_only(image: &PackageImage<'_>) -> bool {
-    let mut imports = image.facts.imports.iter();
-    !image.needed().iter().any(|name| is_gpu_name(name))
-        && imports.any(|import| gpu_library_exporting(&import.name).is_some())
 }
 
 /// Whether an image that is edited, and loaded with this one, needs the same libraries: linkers also record the libraries of
@@ -124,14 +143,9 @@ fn user_elsewhere(graph: &LoadGraph<'_>, decision: &Decision) -> Option<String> 
     if imports(["dlsym", "dlvsym"]) && !imports(["dlopen", "dlmopen"]) {
         return Some("functions that it looks up with dlsym".to_owned());
     }
-    let is_wheel = image
-        .package
-        .members
-        .iter()
-        .any(|member| is_dist_info(&member.path, "WHEEL"));
     // Sonames of distributions have a version, those of wheels mostly none: libssl.so.3, libtorch.so.
     let library = image.needed().iter().find(|name| {
-        is_wheel
+        is_wheel(image.package)
             && name.ends_with(".so")
             && !is_gpu_name(name)
             && graph.find(decision.id, name).is_none()
