@@ -62,12 +62,10 @@ fn manifest_fixes(options: &cli::Check, current_dir: &str) -> Result<Vec<Operati
         crates: dependencies::crates(&workspace.metadata),
         ..KnownHeaders::default()
     };
+    known_headers.declared[1] = declared_headers(policies.declared());
     let mut operations = Vec::new();
     for declared in policies.declared() {
-        known_headers.declared = [
-            declared_headers([declared]),
-            declared_headers(policies.declared()),
-        ];
+        known_headers.declared[0] = declared_headers([declared]);
         let file = &declared.display_path;
         // Edits by span come first, as the spans refer to the unchanged text.
         let unknown_names = findings_in(&findings, file, UNKNOWN_LOAD_NAME.code.id);
