@@ -95,6 +95,12 @@ pub fn is_dist_info(path: &str, name: &str) -> bool {
         .is_some_and(|(directory, file)| file == name && directory.ends_with(".dist-info"))
 }
 
+/// Whether a package has the metadata of a wheel.
+pub fn is_wheel(package: &Package) -> bool {
+    let mut members = package.members.iter();
+    members.any(|member| is_dist_info(&member.path, "WHEEL"))
+}
+
 /// Text of a wheel's metadata file.
 fn dist_info_text<'a>(package: &'a Package, name: &str) -> Option<&'a str> {
     let member = package

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use gpustub_check::evidence::has_cudart;
 use gpustub_check::search_dirs::installed;
-use gpustub_check::wheel::is_dist_info;
+use gpustub_check::wheel::is_wheel;
 use gpustub_check::{ImageId, LoadGraph, Package, PackageImage};
 use gpustub_core::diag::{Diagnostic, Level, listing};
 
@@ -62,12 +62,6 @@ fn scheme<'a>(image: &PackageImage<'a>) -> Option<&'a str> {
         return None;
     }
     is_wheel(image.package).then(|| rest.split('/').next().unwrap_or(rest))
-}
-
-/// Whether the package has the metadata of a wheel.
-fn is_wheel(package: &Package) -> bool {
-    let mut members = package.members.iter();
-    members.any(|member| is_dist_info(&member.path, "WHEEL"))
 }
 
 /// The images of a package, and what is known about them.

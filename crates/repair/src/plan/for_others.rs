@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gpustub_check::evidence::gpu_library_exporting;
 use gpustub_check::gpu_file::gpu_file;
+use gpustub_check::wheel::is_wheel;
 use gpustub_check::{ImageId, LoadGraph};
 use gpustub_core::diag::listing;
 use gpustub_core::library::Role;
 use gpustub_image::ImageKind;
 
 use super::decide::{Decision, Refusal};
-use super::is_wheel;
 use crate::kept::KeptLibraries;
 use crate::libraries::is_gpu_name;
 
