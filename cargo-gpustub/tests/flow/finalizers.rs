@@ -350,11 +350,17 @@ fn packages_omit_the_finalizers_of_tests() {
         "--exclude-lockfile",
     ];
     cargo(directory, &package);
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("finalizers");
-    let text = read(&target, "package/base-0.1.0/Cargo.toml");
+    // Cargo leaves unpacked packages only where it builds them or writes their lock files.
+    let archive = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join("finalizers/package")
+        .join("base-0.1.0.crate");
+    let mut unpack = Command::new("tar");
+    unpack.arg("-xzf").arg(&archive).current_dir(directory);
+    assert!(unpack.status().unwrap().success());
+    let text = read(directory, "base-0.1.0/Cargo.toml");
     assert!(text.contains("more = [\"dep:between\"]\n"), "{text}");
     assert!(!text.contains("gpustub-final"), "{text}");
-    assert!(!target.join("package/base-0.1.0/gpustub-final").exists());
+    assert!(!directory.join("base-0.1.0/gpustub-final").exists());
 }
 
 /// A package that needs stubs and a finalizer has both after one run.
