@@ -19,27 +19,17 @@ fn at_most_fourteen_with_archives() {
     at_most(14, &["--all-features"]);
 }
 
+/// The reader of PE files is for the subcommand.
+#[test]
+fn object_reads_no_pe_files() {
+    let tree = tree(&["--all-features"], &["-e", "features", "--prefix", "none"]);
+    assert!(tree.contains("object feature \"elf\""), "{tree}");
+    assert!(!tree.contains("object feature \"pe\""), "{tree}");
+}
+
 fn at_most(limit: usize, features: &[&str]) {
-    let output = Command::new(env!("CARGO"))
-        .args([
-            "tree",
-            "--offline",
-            "-p",
-            "gpustub-build",
-            "-e",
-            "normal,build",
-        ])
-        .args(features)
-        .args(["--prefix", "none", "--format", "{p}"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let tree = String::from_utf8(output.stdout).unwrap();
+    let format = ["--prefix", "none", "--format", "{p}"];
+    let tree = tree(features, &[&["-e", "normal,build"][..], &format].concat());
     // Crates of this workspace are shown with their directory: `gpustub-core v0.1.0 (/…)`.
     let (local, foreign): (BTreeSet<_>, BTreeSet<_>) = tree
         .lines()
@@ -61,4 +51,21 @@ fn at_most(limit: usize, features: &[&str]) {
             "{heavy}in {foreign:#?}"
         );
     }
+}
+
+/// Output of `cargo tree` for this package.
+fn tree(features: &[&str], options: &[&str]) -> String {
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--offline", "-p", "gpustub-build"])
+        .args(features)
+        .args(options)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
 }

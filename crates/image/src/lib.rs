@@ -1,11 +1,11 @@
-//! Reads symbol lists, link facts and CUDA device code of ELF files.
+//! Reads symbol lists, link facts and CUDA device code of ELF files, imports and exports of PE files.
 //!
 //! [`read_symbols`] returns the exports of a library, [`read_link_facts`] the requirements of an
 //! image, [`read_device_code`] the device code that CUDA's device linker linked or has yet to link.
 //! The first two read a file as the dynamic loader does, through its program headers and dynamic
 //! section; so they work on files without section headers, and touch only a few pages of a library
 //! of 750 MB. Any bytes result in a value or an [`Error`]: no panic, and no memory beyond a small
-//! multiple of the size of the file's tables.
+//! multiple of the size of the file's tables. [`PeImage`] is a program or DLL of Windows, with the same promises.
 //!
 //! ```no_run
 //! let options = gpustub_image::SymbolRequirements { expect_machine: Some("x86_64"), ..Default::default() };
@@ -30,6 +30,7 @@ mod ifs;
 mod image_facts;
 mod link_facts;
 mod machine;
+mod pe;
 mod relocatable;
 mod strings;
 mod strings_scan;
@@ -49,6 +50,7 @@ pub use image_facts::{
     read_image_file,
 };
 pub use link_facts::{LinkFacts, VersionNeed, read_link_facts};
+pub use pe::{PeExport, PeImage, PeImport, PeSymbol, is_pe};
 pub use relocatable::{ObjectFacts, read_object};
 pub use strings_scan::{code_may_contain, read_strings};
 pub use symbols::{SymbolRequirements, read_symbols};

@@ -37,17 +37,23 @@ impl<'d> Strings<'d> {
             .ok()
             .and_then(|offset| self.bytes.get(offset..))
             .ok_or(Problem::Malformed("name is outside the string table"))?;
-        let head = &tail[..tail.len().min(MAX_NAME)];
-        let length = memchr::memchr(0, head)
-            .ok_or(Problem::Malformed("name in the string table has no end"))?;
+        let string = string_in(tail)?;
         let bytes_left = self
             .bytes_left
             .get()
-            .checked_sub(length)
+            .checked_sub(string.len())
             .ok_or(Problem::Malformed("names add up to too much text"))?;
         self.bytes_left.set(bytes_left);
-        Ok(&head[..length])
+        Ok(string)
     }
+}
+
+/// The bytes up to the first null byte.
+pub(crate) fn string_in(bytes: &[u8]) -> Result<&[u8], Problem> {
+    let head = &bytes[..bytes.len().min(MAX_NAME)];
+    let length =
+        memchr::memchr(0, head).ok_or(Problem::Malformed("name in the string table has no end"))?;
+    Ok(&head[..length])
 }
 
 #[cfg(test)]

@@ -1,0 +1,9 @@
+//! A PE image of Windows: a program, a DLL, or an extension module of Python.
+//!
+//! Tables are read by their addresses in memory, as the loader does, independent of the sections that contain them
+//! (Microsoft, "PE Format", <https://learn.microsoft.com/windows/win32/debug/pe-format>).
+
+mod image;
+mod reader;
+
+pub use image::{PeExport, PeImage, PeImport, PeSymbol, is_pe};
