@@ -178,7 +178,7 @@ pub enum TextOrJson {
 /// `symbols`.
 #[derive(Debug, Args)]
 pub struct Symbols {
-    /// Shared library
+    /// Shared library, or DLL of Windows
     pub file: PathBuf,
     /// Output format: list (as in *.symbols files), json, ifs (text stub of llvm-ifs)
     #[arg(long, hide_possible_values = true, default_value = "list")]

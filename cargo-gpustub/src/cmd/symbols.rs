@@ -1,7 +1,7 @@
 //! `cargo gpustub symbols`: symbols that a library exports.
 
 use gpustub_core::symbols::{Symbol, SymbolKind, SymbolList};
-use gpustub_image::{SymbolRequirements, read_symbols_file, to_ifs};
+use gpustub_image::{SymbolRequirements, read_library_symbols_file, to_ifs};
 use gpustub_workspace::error::Result;
 use gpustub_workspace::report::{Sources, json::FORMAT_VERSION};
 use gpustub_workspace::shell::Shell;
@@ -16,7 +16,7 @@ pub fn run(options: &cli::Symbols, shell: &mut Shell) -> Result<bool> {
         expect_machine: options.machine.as_deref(),
         require: &options.require,
     };
-    match read_symbols_file(&options.file, read_options) {
+    match read_library_symbols_file(&options.file, read_options) {
         Ok(list) => {
             shell.data(match options.format {
                 SymbolsFormat::List => list.to_text(),

@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::ifs::to_ifs;
 use crate::image_facts::{ImageFacts, read_image};
 use crate::link_facts::read_link_facts;
+use crate::pe::{PeImage, read_dll_symbols};
 use crate::relocatable::read_object;
 use crate::strings_scan::{code_may_contain, read_strings};
 use crate::symbols::{SymbolRequirements, read_symbols};
@@ -33,22 +34,41 @@ pub fn check(data: &[u8]) -> bool {
     }
     device(data);
     let Ok(list) = read_symbols(data, SymbolRequirements::default()) else {
+        return pe(data);
+    };
+    check_list(&list);
+    true
+}
+
+/// Reads `data` as a PE image. Returns whether it is one.
+fn pe(data: &[u8]) -> bool {
+    let Ok(image) = PeImage::parse(data) else {
         return false;
     };
+    let imports = image.imports.iter().chain(&image.delay_imports);
+    let entry_count: usize = imports.map(|import| import.symbols.len() + 1).sum();
+    assert!(entry_count <= data.len() / 4, "no more entries than bytes");
+    let _ = image.facts(&|_, _| true);
+    if let Ok(list) = read_dll_symbols(data, SymbolRequirements::default()) {
+        check_list(&list);
+    }
+    true
+}
+
+fn check_list(list: &SymbolList) {
     assert!(
         list.symbols
             .is_sorted_by(|a, b| (&a.name, &a.version) < (&b.name, &b.version)),
         "symbols are sorted and unique"
     );
-    assert!(to_ifs(&list).lines().count() >= 4);
+    assert!(to_ifs(list).lines().count() >= 4);
     let text = list.to_text();
     let (reparsed, diagnostics) = SymbolList::parse("fuzz.symbols", &text);
     assert!(!has_errors(&diagnostics), "{}", diagnostics[0]);
     assert_eq!(
-        reparsed, list,
+        reparsed, *list,
         "a list that was written reads as the same list"
     );
-    true
 }
 
 fn facts(data: &[u8]) -> Result<ImageFacts, Error> {

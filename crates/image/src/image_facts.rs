@@ -15,6 +15,16 @@ use crate::file::with_file;
 use crate::link_facts::{LinkFacts, VersionNeeds, loader_facts};
 use crate::strings::Strings;
 
+/// Format of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ImageFormat {
+    /// ELF, of Linux and other systems.
+    #[default]
+    Elf,
+    /// PE, of Windows.
+    Pe,
+}
+
 /// Kind of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ImageKind {
@@ -50,6 +60,8 @@ pub struct ImportVersion {
 /// An image, as far as policy is concerned.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ImageFacts {
+    /// Format of the image.
+    pub format: ImageFormat,
     /// Requests to the loader.
     pub link: LinkFacts,
     /// Kind of the image.

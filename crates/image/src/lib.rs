@@ -43,14 +43,14 @@ pub use device::{
 };
 pub use elf::ElfImage;
 pub use error::{Error, Problem};
-pub use file::{read_link_facts_file, read_symbols_file};
+pub use file::{read_library_symbols_file, read_link_facts_file, read_symbols_file};
 pub use ifs::to_ifs;
 pub use image_facts::{
-    ImageFacts, ImageKind, Import, ImportVersion, Keep, is_stub_library, read_image,
+    ImageFacts, ImageFormat, ImageKind, Import, ImportVersion, Keep, is_stub_library, read_image,
     read_image_file,
 };
 pub use link_facts::{LinkFacts, VersionNeed, read_link_facts};
-pub use pe::{PeExport, PeImage, PeImport, PeSymbol, is_pe};
+pub use pe::{PeExport, PeImage, PeImport, PeSymbol, is_pe, read_dll_symbols};
 pub use relocatable::{ObjectFacts, read_object};
 pub use strings_scan::{code_may_contain, read_strings};
 pub use symbols::{SymbolRequirements, read_symbols};

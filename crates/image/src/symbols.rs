@@ -24,7 +24,14 @@ pub struct SymbolRequirements<'a> {
 /// Omits symbols that no program can bind to (local, hidden and undefined ones), and the absolute
 /// symbols that linkers add for the version nodes themselves.
 pub fn read_symbols(bytes: &[u8], options: SymbolRequirements<'_>) -> Result<SymbolList, Error> {
-    let list = exports(bytes, options)?;
+    Ok(required(exports(bytes, options)?, options)?)
+}
+
+/// The list, if it has the required names.
+pub(crate) fn required(
+    list: SymbolList,
+    options: SymbolRequirements<'_>,
+) -> Result<SymbolList, Problem> {
     let mut missing = Vec::new();
     for name in options.require {
         if list.lookup(name).is_empty() {
@@ -35,19 +42,25 @@ pub fn read_symbols(bytes: &[u8], options: SymbolRequirements<'_>) -> Result<Sym
     if missing.is_empty() {
         Ok(list)
     } else {
-        Err(Problem::Missing(missing).into())
+        Err(Problem::Missing(missing))
+    }
+}
+
+/// Rejects a library for another machine than the required one.
+pub(crate) fn check_machine(machine: &str, options: SymbolRequirements<'_>) -> Result<(), Problem> {
+    match options.expect_machine {
+        Some(expected) if expected != machine => Err(Problem::Machine {
+            found: machine.to_owned(),
+            expected: expected.to_owned(),
+        }),
+        _ => Ok(()),
     }
 }
 
 fn exports(bytes: &[u8], options: SymbolRequirements<'_>) -> Result<SymbolList, Problem> {
     let image = ElfImage::undamaged(bytes)?;
     let machine = image.machine();
-    if let Some(expected) = options.expect_machine.filter(|&name| name != machine) {
-        return Err(Problem::Machine {
-            found: machine,
-            expected: expected.to_owned(),
-        });
-    }
+    check_machine(&machine, options)?;
     let table = image.symbols()?;
     if !image.is_dynamic() || table.len() == 0 {
         return Err(Problem::NoDynamicSymbols(image.kind()));

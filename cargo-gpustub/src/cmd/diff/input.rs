@@ -6,7 +6,7 @@ use gpustub_core::diag::{Diagnostic, IO_ERROR, has_errors};
 use gpustub_core::library::Library;
 use gpustub_core::symbols::{Symbol, SymbolList};
 use gpustub_core::version::Version;
-use gpustub_image::{SymbolRequirements, read_symbols_file};
+use gpustub_image::{SymbolRequirements, read_library_symbols_file};
 use gpustub_workspace::error::Error;
 use gpustub_workspace::report::Sources;
 
@@ -105,7 +105,7 @@ fn read_file(
             }
         };
     }
-    match read_symbols_file(path, SymbolRequirements::default()) {
+    match read_library_symbols_file(path, SymbolRequirements::default()) {
         Ok(list) => Some(list),
         Err(error) => {
             diagnostics.push(error.diagnostic());
