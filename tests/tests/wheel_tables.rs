@@ -18,6 +18,8 @@ use serde::de::DeserializeOwned;
 struct Table {
     libraries: BTreeMap<String, BTreeSet<String>>,
     nvidia: BTreeMap<String, BTreeSet<String>>,
+    #[serde(rename = "nvidia-windows")]
+    nvidia_windows: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// Published wheels of NVIDIA by project, and reasons by stem.
@@ -52,17 +54,22 @@ fn read<T: DeserializeOwned>(path: &str) -> Result<T> {
     Ok(toml::from_str(&text).map_err(|error| format!("{path}: {error}"))?)
 }
 
-/// Shared libraries of the newest wheels, without extension modules of Python. Of the wheels only the directories are
-/// downloaded.
-fn wheel_libraries(projects: &BTreeMap<&str, &str>) -> Result<Vec<WheelLibrary>> {
+/// Files of the newest wheels of projects, by an option of the lister.
+fn listed<'a>(option: &str, projects: impl Iterator<Item = &'a &'a str>) -> Result<String> {
     let mut lister = Command::new("python3");
     lister
         .arg(repository().join("tests/components/wheel-headers"))
-        .arg("--files")
-        .args(projects.keys())
+        .arg(option)
+        .args(projects)
         .env("PYTHONPATH", component("pip")?);
+    Ok(succeed(&mut lister)?.stdout)
+}
+
+/// Shared libraries of the newest wheels, without extension modules of Python. Of the wheels only the directories are
+/// downloaded.
+fn wheel_libraries(projects: &BTreeMap<&str, &str>) -> Result<Vec<WheelLibrary>> {
     let mut libraries = Vec::new();
-    for line in succeed(&mut lister)?.stdout.lines() {
+    for line in listed("--files", projects.keys())?.lines() {
         let [wheel, version, path] = line.split('\t').collect::<Vec<_>>()[..] else {
             return Err(format!("no file of a wheel: {line}").into());
         };
@@ -235,5 +242,60 @@ fn heavy_tables_have_the_libraries_of_the_newest_wheels() -> Result<()> {
     comparison.stale_reasons();
     let differences = comparison.unexplained;
     assert!(differences.is_empty(), "{}", differences.join("\n"));
+    Ok(())
+}
+
+/// Names up to the version of the DLLs that `check` counts as provided: neither variants that nvrtc opens, nor extensions of
+/// nvimgcodec.
+fn dll_name(path: &str) -> Option<&str> {
+    let (directory, file) = path.rsplit_once('/')?;
+    let stem = file.strip_suffix(".dll")?;
+    if stem.ends_with(".alt") || directory.ends_with("/extensions") {
+        return None;
+    }
+    let is_version = |text: &str| {
+        text.starts_with(|c: char| c.is_ascii_digit()) && !text.contains(char::is_alphabetic)
+    };
+    let (end, _) = stem
+        .match_indices('_')
+        .find(|(end, _)| is_version(&stem[end + 1..]))
+        .unwrap_or((stem.len(), ""));
+    Some(&stem[..end])
+}
+
+#[test]
+#[ignore = "needs pip of the components and its index: ./tests/run --all"]
+fn heavy_tables_have_the_dlls_of_the_newest_wheels() -> Result<()> {
+    let table: Table = read("crates/check/data/wheels.toml")?;
+    let cases: Cases = read("tests/cases/wheel_tables.toml")?;
+    let mut projects: BTreeMap<&str, &str> = BTreeMap::new();
+    for (project, wheels) in &cases.nvidia {
+        projects.extend(wheels.iter().map(|wheel| (&**wheel, &**project)));
+    }
+    let mut dlls: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut unknown = BTreeSet::new();
+    for line in listed("--windows-files", projects.keys())?.lines() {
+        let [wheel, _, path] = line.split('\t').collect::<Vec<_>>()[..] else {
+            return Err(format!("no file of a wheel: {line}").into());
+        };
+        let Some(name) = dll_name(path) else { continue };
+        let file = path.rsplit('/').next().unwrap_or_default();
+        assert!(
+            NvidiaWheel::providing(file).any(|nvidia| nvidia.is_project(wheel)),
+            "{line}"
+        );
+        if gpu_file(file).is_none() {
+            unknown.insert(name.to_owned());
+        }
+        dlls.entry(projects[wheel].to_owned())
+            .or_default()
+            .insert(name.to_owned());
+    }
+    assert_eq!(dlls, table.nvidia_windows);
+    // Of libraries that run on the CPU.
+    assert_eq!(
+        Vec::from_iter(unknown),
+        ["cudss_mtlayer_vcomp14064", "nvcomp_cpu64"]
+    );
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! GPU libraries by file name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use gpustub_core::library::{Library, Role};
@@ -9,14 +9,17 @@ use serde::Deserialize;
 /// A GPU library, recognized by its file name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GpuFile {
-    /// `cudart` of `libcudart.so.12`.
+    /// `cudart` of `libcudart.so.12` and of `cudart64_12.dll`.
     pub stem: String,
     /// Origin of the library: driver, toolkit or loader.
     pub role: Role,
-    /// The number after `.so.`.
+    /// The number after `.so.`, or the first one after the `_` in the name of a DLL.
     pub major: Option<u32>,
-    /// Whether the name contains the hash of a bundling tool: `libcudart-1a2b3c4d.so.12`.
+    /// Whether the name contains the hash of a bundling tool: `libcudart-1a2b3c4d.so.12`, and `cudart64_12-…dll` with 32
+    /// digits.
     pub hashed: bool,
+    /// Key of the manifest's load names: `linux` or `windows`.
+    pub system: &'static str,
     /// The library's manifest, if gpustub makes stubs for it.
     pub library: Option<&'static Library>,
 }
@@ -31,6 +34,7 @@ struct ListedStems {
     modules: Vec<String>,
     alone: Vec<String>,
     system: Vec<String>,
+    dlls: BTreeMap<String, String>,
 }
 
 /// Origin and manifest of each library, by its stem.
@@ -65,7 +69,47 @@ static LIBRARIES: LazyLock<LibrariesByStem> = LazyLock::new(|| {
     libraries
 });
 
+/// Stems of `LIBRARIES` by the [key](dll_key) of a DLL's name.
+static DLLS: LazyLock<BTreeMap<String, &'static str>> = LazyLock::new(|| {
+    let mut stems = BTreeMap::new();
+    for library in Library::builtin_ids().filter_map(Library::builtin) {
+        let names = |system| library.load_names.get(system).into_iter().flatten();
+        let Some((stem, _)) = names("linux").find_map(|load_name| split(&load_name.name)) else {
+            continue;
+        };
+        for load_name in names("windows") {
+            if let Some((name, _)) = split_dll(&load_name.name) {
+                stems.insert(dll_key(name), stem);
+            }
+        }
+    }
+    for (key, stem) in &LISTED.dlls {
+        stems.insert(key.clone(), stem);
+    }
+    for (stem, (_, library)) in LIBRARIES.iter() {
+        let has_windows_name = library.is_some_and(|library| {
+            let names = library.load_names.get("windows");
+            names.is_some_and(|names| !names.is_empty())
+        });
+        if !has_windows_name {
+            stems.entry(dll_key(stem)).or_insert(stem);
+        }
+    }
+    stems
+});
+
 impl GpuFile {
+    /// Majors of the toolkit whose libraries have this file name; empty: any, or a name that the manifest lacks.
+    pub fn toolkit_majors(&self) -> BTreeSet<u32> {
+        self.library
+            .and_then(|library| library.load_names.get(self.system))
+            .into_iter()
+            .flatten()
+            .filter(|name| gpu_file(&name.name).is_some_and(|file| file.major == self.major))
+            .filter_map(|name| name.major)
+            .collect()
+    }
+
     /// Whether the library works with other kernel drivers than the one that it was released with:
     /// ROCm's libraries that call the kernel are a part of ROCm, and its wheels contain them.
     pub fn is_portable(&self) -> bool {
@@ -75,6 +119,9 @@ impl GpuFile {
 
 /// The GPU library that a file of this name (without directories) is, or is a copy of.
 pub fn gpu_file(name: &str) -> Option<GpuFile> {
+    if let Some(file_stem) = dll_stem(name) {
+        return gpu_dll(file_stem);
+    }
     let (stem, version) = split(name)?;
     let (stem, hashed) = if LIBRARIES.contains_key(stem) {
         (stem, false)
@@ -90,6 +137,34 @@ pub fn gpu_file(name: &str) -> Option<GpuFile> {
             .next()
             .and_then(|number| number.parse().ok()),
         hashed,
+        system: "linux",
+        library: *library,
+    })
+}
+
+/// The GPU library that a DLL of this name, without `.dll`, is.
+fn gpu_dll(file_stem: &str) -> Option<GpuFile> {
+    let find = |file_stem| {
+        let (name, version) = split_version(file_stem);
+        Some((*DLLS.get(&dll_key(name))?, version))
+    };
+    let (stem, version, hashed) = match find(file_stem) {
+        Some((stem, version)) => (stem, version, false),
+        None => {
+            let (stem, version) = find(unhashed(file_stem)?)?;
+            (stem, version, true)
+        }
+    };
+    let (role, library) = LIBRARIES.get(stem)?;
+    Some(GpuFile {
+        stem: stem.to_owned(),
+        role: *role,
+        major: version
+            .split(['_', '.'])
+            .next()
+            .and_then(|number| number.parse().ok()),
+        hashed,
+        system: "windows",
         library: *library,
     })
 }
@@ -112,6 +187,37 @@ pub(crate) fn split(name: &str) -> Option<(&str, &str)> {
     }
 }
 
+/// The name of a DLL without `.dll`, whose case Windows ignores.
+fn dll_stem(name: &str) -> Option<&str> {
+    let (stem, extension) = name.rsplit_once('.')?;
+    extension.eq_ignore_ascii_case("dll").then_some(stem)
+}
+
+/// The parts of `<name>_<version>.dll`: `nvrtc64` and `120_0`.
+pub(crate) fn split_dll(name: &str) -> Option<(&str, &str)> {
+    Some(split_version(dll_stem(name)?))
+}
+
+fn split_version(file_stem: &str) -> (&str, &str) {
+    let is_version = |text: &str| {
+        let mut bytes = text.bytes();
+        text.starts_with(|c: char| c.is_ascii_digit())
+            && bytes.all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'_'))
+    };
+    file_stem
+        .match_indices(['_', '-'])
+        .map(|(end, _)| (&file_stem[..end], &file_stem[end + 1..]))
+        .find(|(_, version)| is_version(version))
+        .unwrap_or((file_stem, ""))
+}
+
+/// The key by which DLLs are compared: the name before its version in lower case, without the `64` or a version that
+/// follows it at once, as in `hiprtc0700.dll`.
+fn dll_key(name: &str) -> String {
+    let name = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    name.to_ascii_lowercase()
+}
+
 /// Whether a string contains the name of a GPU library: `/usr/lib/libcuda.so.1`, `no libcuda.so found`.
 pub fn names_gpu_file(text: &str) -> bool {
     text.match_indices(".so").any(|(end, _)| {
@@ -124,7 +230,10 @@ pub fn names_gpu_file(text: &str) -> bool {
 /// Whether a vendor of GPUs ships a file of this name (without directories), including variants such
 /// as `libnvrtc.alt.so.12`.
 pub fn is_vendor_file(name: &str) -> bool {
+    // `nvrtc64_120_0.alt.dll`.
+    let dll = dll_stem(name).and_then(|stem| gpu_dll(stem.strip_suffix(".alt")?));
     gpu_file(name).is_some()
+        || dll.is_some()
         || LISTED.modules.iter().any(|start| name.starts_with(start))
         || name
             .strip_prefix("lib")
@@ -167,7 +276,7 @@ mod tests {
     fn listed_libraries_have_no_manifest() {
         let text = include_str!("../data/libraries.toml");
         let listed: ListedStems = toml::from_str(text).unwrap();
-        let mut stems = std::collections::BTreeSet::new();
+        let mut stems = BTreeSet::new();
         for stem in &listed.alone {
             assert!(LIBRARIES.contains_key(stem), "{stem} is not known");
         }
@@ -248,6 +357,58 @@ mod tests {
             "cudart.so",
         ] {
             assert_eq!(gpu_file(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn gpu_file_parses_names_of_dlls() {
+        for (name, stem, major, hashed, majors) in [
+            ("cudart64_12.dll", "cudart", Some(12), false, &[12][..]),
+            ("CUDART64_110.DLL", "cudart", Some(110), false, &[11]),
+            (
+                "cudart64_12-0123456789abcdef0123456789abcdef.dll",
+                "cudart",
+                Some(12),
+                true,
+                &[12],
+            ),
+            ("nvrtc64_112_0.dll", "nvrtc", Some(112), false, &[11]),
+            ("nvJitLink_120_0.dll", "nvJitLink", Some(120), false, &[12]),
+            ("cupti64_2025.1.0.dll", "cupti", Some(2025), false, &[12]),
+            ("cufft64_11.dll", "cufft", Some(11), false, &[12]),
+            ("cusparse64_12.dll", "cusparse", Some(12), false, &[]),
+            ("nvcuda.dll", "cuda", None, false, &[]),
+            ("nvml.dll", "nvidia-ml", None, false, &[]),
+            ("OpenCL.dll", "OpenCL", None, false, &[]),
+            ("amdhip64_7.dll", "amdhip64", Some(7), false, &[7]),
+            ("amdhip64.dll", "amdhip64", None, false, &[]),
+            ("hiprtc0700.dll", "hiprtc", None, false, &[]),
+            ("cudnn_ops64_9.dll", "cudnn_ops", Some(9), false, &[]),
+            ("nppc64_13.dll", "nppc", Some(13), false, &[]),
+            ("nvEncodeAPI64.dll", "nvidia-encode", None, false, &[]),
+            ("vulkan-1.dll", "vulkan", Some(1), false, &[]),
+        ] {
+            let gpu = gpu_file(name).unwrap_or_else(|| panic!("{name}"));
+            assert_eq!(
+                (gpu.stem.as_str(), gpu.major, gpu.hashed, gpu.system),
+                (stem, major, hashed, "windows"),
+                "{name}"
+            );
+            assert_eq!(Vec::from_iter(gpu.toolkit_majors()), majors, "{name}");
+        }
+        for name in [
+            "cuda.dll",
+            "libcudart.so.dll",
+            "KERNEL32.dll",
+            "64.dll",
+            ".dll",
+        ] {
+            assert_eq!(gpu_file(name), None, "{name}");
+        }
+        assert!(is_vendor_file("nvrtc64_120_0.alt.dll"));
+        assert!(!is_vendor_file("cudart64_12.alt2.dll"));
+        for stem in LISTED.dlls.values() {
+            assert!(LIBRARIES.contains_key(stem), "{stem} is not known");
         }
     }
 

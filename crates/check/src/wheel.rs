@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use crate::gpu_file::split_dll;
 use crate::package::{ContainerKind, Package};
 
 /// Metadata of a wheel.
@@ -18,7 +19,7 @@ pub struct WheelMetadata {
     pub platforms: Vec<String>,
     /// The names of the projects that it requires, for some extra or always (PEP 503).
     pub requires: Vec<String>,
-    /// Projects of `requires` that are required without an extra, on Linux.
+    /// Projects of `requires` that are required without an extra, on the system of the wheel's tag: Windows, or else Linux.
     pub always_requires: Vec<String>,
     /// Whether its `METADATA` was read.
     pub has_metadata: bool,
@@ -49,6 +50,7 @@ impl WheelMetadata {
     /// Parses a file name (without `.whl`) and the two files. The name takes precedence, as in installers.
     fn read(stem: Option<&str>, wheel_text: &str, metadata: Option<&str>) -> Self {
         let mut wheel = Self::default();
+        let mut requirements = Vec::new();
         if let Some(metadata) = metadata {
             wheel.has_metadata = true;
             wheel.name = headers(metadata, "Name")
@@ -62,10 +64,7 @@ impl WheelMetadata {
             for requirement in headers(metadata, "Requires-Dist") {
                 let mut projects = parts_of_toolkit(requirement);
                 projects.push(required_project(requirement));
-                if is_unconditional(requirement) {
-                    wheel.always_requires.extend_from_slice(&projects);
-                }
-                wheel.requires.append(&mut projects);
+                requirements.push((requirement, projects));
             }
         }
         let parts: Vec<&str> = stem.unwrap_or_default().split('-').collect();
@@ -85,7 +84,32 @@ impl WheelMetadata {
             wheel.platforms.sort();
             wheel.platforms.dedup();
         }
+        let is_unconditional = if wheel.is_for_windows() {
+            is_unconditional_on_windows
+        } else {
+            is_unconditional
+        };
+        for (requirement, mut projects) in requirements {
+            if is_unconditional(requirement) {
+                wheel.always_requires.extend_from_slice(&projects);
+            }
+            wheel.requires.append(&mut projects);
+        }
         wheel
+    }
+
+    /// Whether all tags are for Windows.
+    fn is_for_windows(&self) -> bool {
+        let mut platforms = self.platforms.iter();
+        !self.platforms.is_empty() && platforms.all(|tag| tag.starts_with("win"))
+    }
+
+    /// Whether a wheel of NVIDIA's that this one always requires has a DLL of this file name.
+    pub fn requires_dll(&self, name: &str) -> bool {
+        NvidiaWheel::providing(name).any(|wheel| {
+            let mut projects = self.always_requires.iter();
+            projects.any(|project| wheel.is_project(project))
+        })
     }
 }
 
@@ -162,10 +186,22 @@ fn parts_of_toolkit(requirement: &str) -> Vec<String> {
 
 /// Whether a requirement has no marker for an extra or another system: `; platform_system == "Darwin"`.
 fn is_unconditional(requirement: &str) -> bool {
-    let marker = requirement.split_once(';').map_or("", |(_, marker)| marker);
-    !marker
-        .split(|c: char| !c.is_ascii_alphanumeric())
+    !marker_words(requirement)
         .any(|word| matches!(word, "extra" | "Darwin" | "darwin" | "Windows" | "win32"))
+}
+
+/// Whether a requirement holds for each installation on Windows. One with `!=` may be for all systems but Windows.
+fn is_unconditional_on_windows(requirement: &str) -> bool {
+    !requirement
+        .split_once(';')
+        .is_some_and(|(_, marker)| marker.contains("!="))
+        && !marker_words(requirement)
+            .any(|word| matches!(word, "extra" | "Darwin" | "darwin" | "Linux" | "linux"))
+}
+
+fn marker_words(requirement: &str) -> impl Iterator<Item = &str> {
+    let marker = requirement.split_once(';').map_or("", |(_, marker)| marker);
+    marker.split(|c: char| !c.is_ascii_alphanumeric())
 }
 
 /// Stems of the libraries in the wheels of projects (`data/wheels.toml`).
@@ -174,6 +210,7 @@ fn is_unconditional(requirement: &str) -> bool {
 struct Projects {
     libraries: BTreeMap<String, Vec<String>>,
     nvidia: BTreeMap<String, Vec<String>>,
+    nvidia_windows: BTreeMap<String, Vec<String>>,
     /// Projects of `nvidia` by the extra that requires them, where the two differ.
     cuda_toolkit: BTreeMap<String, String>,
 }
@@ -194,7 +231,14 @@ pub struct NvidiaWheel(&'static str);
 impl NvidiaWheel {
     /// The wheels that contain a library of this file name.
     pub fn providing(library: &str) -> impl Iterator<Item = Self> {
-        projects_with(&PROJECTS.nvidia, library).map(Self)
+        let of_windows = split_dll(library).map(|(stem, _)| stem);
+        let windows = PROJECTS.nvidia_windows.iter().filter(move |(_, stems)| {
+            let stem = of_windows.unwrap_or_default();
+            stems.iter().any(|listed| listed.eq_ignore_ascii_case(stem))
+        });
+        projects_with(&PROJECTS.nvidia, library)
+            .chain(windows.map(|(project, _)| project.as_str()))
+            .map(Self)
     }
 
     /// Whether a project, for any major, is this one: `nvidia-cublas`, `nvidia-cublas-cu12`.
@@ -302,6 +346,30 @@ mod tests {
                 .values()
                 .all(|part| PROJECTS.nvidia.contains_key(part))
         );
+    }
+
+    #[test]
+    fn wheels_of_windows_provide_dlls() {
+        let metadata = "Name: x\nRequires-Dist: nvidia-cublas-cu12; platform_system == 'Windows'\n\
+            Requires-Dist: nvidia-cuda-runtime-cu12; sys_platform == 'linux'\n\
+            Requires-Dist: nvidia-cufft-cu12; sys_platform != 'win32'\n\
+            Requires-Dist: nvidia-curand-cu12\n";
+        let wheel = |stem| WheelMetadata::read(Some(stem), "", Some(metadata));
+        let windows = wheel("x-1-py3-none-win_amd64");
+        for (dll, expected) in [
+            ("cublas64_12.dll", true),
+            ("CUBLASLT64_12.DLL", true),
+            ("cudart64_12.dll", false),
+            ("cufft64_11.dll", false),
+            ("curand64_10.dll", true),
+            ("curand.dll", false),
+            ("libcurand.so.10", true),
+            ("nvcuda.dll", false),
+        ] {
+            assert_eq!(windows.requires_dll(dll), expected, "{dll}");
+        }
+        let linux = wheel("x-1-py3-none-manylinux_2_28_x86_64");
+        assert!(!linux.requires_dll("cublas64_12.dll"));
     }
 
     #[test]
