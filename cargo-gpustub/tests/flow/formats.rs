@@ -156,7 +156,8 @@ fn summary_is_only_in_human_output() {
     assert_eq!(err, "     Checked 1 file: nothing found\n");
     // A file named on the command line is expected to be checkable.
     let (_, err) = ends(0, directory, &["check", "other/text"]);
-    let skipped = "     Skipped other/text: not an ELF file, wheel, crate, zip or tar.gz archive\n";
+    let skipped =
+        "     Skipped other/text: not an ELF or PE file, wheel, crate, zip or tar.gz archive\n";
     assert_eq!(
         err,
         format!("{skipped}     Checked 1 file: nothing found\n")

@@ -109,6 +109,9 @@ pub fn image_names<'a>(image: &PackageImage<'a>) -> impl Iterator<Item = &'a str
 /// Whether the loader finds a file of the package by `name`: the file name, or the soname, for which an
 /// installation has a link that is no member. Files that a tool has renamed are not found.
 pub fn is_found_as(image: &PackageImage<'_>, name: &str) -> bool {
+    if image.is_pe() {
+        return image.member.file_name().eq_ignore_ascii_case(name);
+    }
     match image.member.file_name().strip_prefix(name) {
         Some("") => true,
         Some(rest) => rest.starts_with('.') && image.facts.link.soname.as_deref() == Some(name),

@@ -1,6 +1,7 @@
 //! Images that use GPUs, and images that are loaded into one process. Faults of other images are not
 //! reported; but a wheel's tag applies to all of its images.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use gpustub_core::define_id;
@@ -21,11 +22,11 @@ const SECTIONS: &[&str] = &[".nv_fatbin", "__nv_relfatbin", ".hip_fatbin"];
 /// Images that need, import, export or name GPU libraries or functions, and images of the package that
 /// need one of these, sorted by path.
 pub fn gpu_images(package: &Package) -> impl Iterator<Item = PackageImage<'_>> {
-    let images: IndexVec<ImageId, PackageImage<'_>> = package.images().collect();
-    let mut users: HashMap<&str, Vec<ImageId>> = HashMap::new();
+    let images: IndexVec<ImageId, PackageImage<'_>> = package.all_images().collect();
+    let mut users: HashMap<Cow<'_, str>, Vec<ImageId>> = HashMap::new();
     for (id, image) in images.ids().zip(&images) {
         for name in image.needed() {
-            users.entry(name).or_default().push(id);
+            users.entry(loader_name(name)).or_default().push(id);
         }
     }
     let mut queue: Vec<ImageId> = images.ids().filter(|&id| uses_gpu(&images[id])).collect();
@@ -33,7 +34,7 @@ pub fn gpu_images(package: &Package) -> impl Iterator<Item = PackageImage<'_>> {
     while let Some(id) = queue.pop() {
         for name in image_names(&images[id]) {
             // Each name is processed once, even if several files have it.
-            let users = users.remove(name).unwrap_or_default();
+            let users = users.remove(&*loader_name(name)).unwrap_or_default();
             queue.extend(users.into_iter().filter(|user| related.insert(*user)));
         }
     }
@@ -68,6 +69,19 @@ fn has_word(name: &str) -> bool {
     })
 }
 
+/// The name by which a loader compares libraries: that of Windows ignores case.
+fn loader_name(name: &str) -> Cow<'_, str> {
+    let extension = name.rsplit('.').next().unwrap_or_default();
+    let is_windows = ["dll", "pyd", "exe"]
+        .iter()
+        .any(|windows| windows.eq_ignore_ascii_case(extension));
+    if is_windows {
+        Cow::Owned(name.to_ascii_lowercase())
+    } else {
+        Cow::Borrowed(name)
+    }
+}
+
 define_id! {
     /// Index of an image among those of its package.
     pub struct ImageId;
@@ -76,20 +90,25 @@ define_id! {
 /// Images of a package and those that the loader loads with them.
 pub struct LoadGraph<'a> {
     images: IndexVec<ImageId, PackageImage<'a>>,
-    by_name: BTreeMap<&'a str, BTreeSet<ImageId>>,
+    by_name: BTreeMap<Cow<'a, str>, BTreeSet<ImageId>>,
 }
 
 /// Maximum number of images followed from one: more than any process has.
 const MAX_FOLLOWED: usize = 1000;
 
 impl<'a> LoadGraph<'a> {
-    /// Load graph of a package.
+    /// Load graph of a package's ELF images.
     pub fn from_package(package: &'a Package) -> Self {
-        let images: IndexVec<ImageId, PackageImage<'a>> = package.images().collect();
-        let mut by_name: BTreeMap<&str, BTreeSet<ImageId>> = BTreeMap::new();
+        Self::from_images(package.images())
+    }
+
+    /// Load graph of images of a package.
+    pub fn from_images(images: impl Iterator<Item = PackageImage<'a>>) -> Self {
+        let images: IndexVec<ImageId, PackageImage<'a>> = images.collect();
+        let mut by_name: BTreeMap<Cow<'a, str>, BTreeSet<ImageId>> = BTreeMap::new();
         for (id, image) in images.ids().zip(&images) {
             for name in image_names(image) {
-                by_name.entry(name).or_default().insert(id);
+                by_name.entry(loader_name(name)).or_default().insert(id);
             }
         }
         Self { images, by_name }
@@ -108,7 +127,7 @@ impl<'a> LoadGraph<'a> {
     /// The image that another needs by this name: of several with one name the one in its run path, or
     /// else in the same directory, otherwise none, as the loader's choice is unknown.
     pub fn find(&self, id: ImageId, name: &str) -> Option<ImageId> {
-        let candidates = self.by_name.get(name)?;
+        let candidates = self.by_name.get(&*loader_name(name))?;
         if candidates.len() == 1 {
             return candidates.first().copied();
         }

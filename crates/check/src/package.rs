@@ -1,7 +1,7 @@
 //! Facts about a file, a directory or an archive to check.
 
 use gpustub_core::diag::Origin;
-use gpustub_image::{ImageFacts, ObjectFacts, Problem};
+use gpustub_image::{ImageFacts, ImageFormat, ObjectFacts, Problem};
 
 /// A unit that is shipped as one: a file or directory named on the command line, or an archive in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,8 +104,13 @@ pub struct PackageImage<'a> {
 }
 
 impl Package {
-    /// Programs and shared libraries of the package.
+    /// ELF programs and shared libraries of the package.
     pub fn images(&self) -> impl Iterator<Item = PackageImage<'_>> {
+        self.all_images().filter(|image| !image.is_pe())
+    }
+
+    /// Programs and shared libraries of the package, in ELF and PE.
+    pub fn all_images(&self) -> impl Iterator<Item = PackageImage<'_>> {
         self.members
             .iter()
             .filter_map(|member| match &member.content {
@@ -199,7 +204,12 @@ impl<'a> PackageImage<'a> {
         self.package.location(self.member)
     }
 
-    /// `DT_NEEDED` entries of the image.
+    /// Whether the image is a program or DLL of Windows.
+    pub fn is_pe(&self) -> bool {
+        self.facts.format == ImageFormat::Pe
+    }
+
+    /// Libraries that the loader loads together with the image: `DT_NEEDED` entries, or the import table of a PE file.
     pub fn needed(&self) -> &'a [String] {
         &self.facts.link.needed
     }

@@ -196,7 +196,13 @@ impl<'a> PolicyEngine<'a> {
         match rule(&allow.rule.value).map(|rule| rule.check) {
             None => false,
             Some(Check::Workspace(_) | Check::Command) => scope.workspace,
-            Some(Check::Image(_) | Check::Package(_) | Check::Process(_) | Check::Policy(_)) => {
+            Some(
+                Check::Image(_)
+                | Check::AnyImage(_)
+                | Check::Package(_)
+                | Check::Process(_)
+                | Check::Policy(_),
+            ) => {
                 allow.path.is_some()
                     && scope
                         .files

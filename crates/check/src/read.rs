@@ -3,6 +3,7 @@
 //!
 //! Any archive costs at most what `Limits` allows, and produces flaws instead of errors.
 
+mod content;
 mod format;
 mod limits;
 mod members;
@@ -19,16 +20,11 @@ use std::path::Path;
 
 use gpustub_core::diag::Origin;
 use gpustub_core::offload::{Container, OffloadCode};
-use gpustub_image::{
-    ConsumedFn, ElfImage, ObjectFacts, Problem, archive_members, code_may_contain, read_image,
-    read_object, read_strings,
-};
+use gpustub_image::{ObjectFacts, archive_members};
 use rawzip::ZipSliceArchive;
 
 use crate::display_path::printable;
-use crate::evidence::{self, TEXTS};
 use crate::package::{ContainerKind, Content, Flaw, FlawKind, Member, Package};
-use crate::symbol_names::is_relevant;
 use format::{Format, format, why_skipped};
 use limits::{LIMITS, Limits, TOO_MANY};
 use members::MemberReader;
@@ -356,7 +352,7 @@ impl PackageReader<'_> {
                     offload: OffloadCode::read(member.data),
                     ..ObjectFacts::default()
                 })),
-                None => content(member.data, "", &|_| ()),
+                None => content::of_elf(member.data, "", &|_| ()),
             };
             // Rules need few members of the thousands that a library may have.
             let is_irrelevant = match &content {
@@ -403,8 +399,9 @@ impl MemberReader for PackageReader<'_> {
             Format::Elf => {
                 let bytes = source.read_all(&mut self.limits)?;
                 let file_name = path.rsplit('/').next().unwrap_or_default();
-                content(&bytes, file_name, &|part| bytes.release(part))
+                content::of_elf(&bytes, file_name, &|part| bytes.release(part))
             }
+            Format::Pe => content::of_pe(&source.read_all(&mut self.limits)?),
             Format::Objects => {
                 let bytes = source.read_all(&mut self.limits)?;
                 self.objects(&bytes, &path, package);
@@ -429,43 +426,6 @@ impl MemberReader for PackageReader<'_> {
         });
         Ok(())
     }
-}
-
-/// Contents of an ELF file of this name; `Other` for other files.
-fn content(bytes: &[u8], file_name: &str, consumed: ConsumedFn<'_>) -> Content {
-    // ELF files with GPU code are not for host loaders and linkers: EM_CUDA, EM_AMDGPU.
-    if !bytes.starts_with(b"\x7fELF") || matches!(bytes.get(18..20), Some([190 | 224, 0])) {
-        return Content::Other;
-    }
-    let image = match ElfImage::parse(bytes) {
-        Ok(image) => image,
-        Err(error) => return Content::Damaged(error.problem().clone()),
-    };
-    let error = match read_image(&image, &is_relevant, consumed) {
-        Ok(mut facts) => {
-            facts.strings = read_strings(&image, TEXTS, &evidence::is_kept, consumed);
-            let names = evidence::dlopen_candidates(&facts, file_name);
-            if !names.is_empty() {
-                let composed_in_code = code_may_contain(&image, &names, consumed);
-                facts.whole_strings = names
-                    .iter()
-                    .filter(|name| !composed_in_code.contains(name))
-                    .map(|name| (*name).to_owned())
-                    .collect();
-            }
-            return Content::Image(Box::new(facts));
-        }
-        Err(error) => error,
-    };
-    let error = match error.problem() {
-        Problem::NoDynamicSymbols(_) => match read_object(&image, &is_relevant) {
-            Ok(Some(facts)) => return Content::Object(Box::new(facts)),
-            Ok(None) => return Content::Other,
-            Err(error) => error,
-        },
-        _ => error,
-    };
-    Content::Damaged(error.problem().clone())
 }
 
 impl Package {

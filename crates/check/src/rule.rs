@@ -21,8 +21,10 @@ pub struct Rule {
 /// Scope of a rule, and the function that checks it.
 #[derive(Debug, Clone, Copy)]
 pub enum Check {
-    /// Each program and library that uses GPUs.
+    /// Each ELF program and library that uses GPUs.
     Image(fn(&PackageImage<'_>, &mut Findings)),
+    /// Each program and library that uses GPUs, in ELF or PE.
+    AnyImage(fn(&PackageImage<'_>, &mut Findings)),
     /// The package as a whole.
     Package(fn(&Package, &mut Findings)),
     /// Images that are loaded into one process: those of a package, or files that are named together.

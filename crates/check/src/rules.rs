@@ -95,7 +95,12 @@ pub fn check(package: &Package, policy: &Policy) -> Vec<Diagnostic> {
     let images: Vec<PackageImage<'_>> = gpu_images(package).collect();
     for rule in RULES {
         match rule.check {
-            Check::Image(check) => images.iter().for_each(|image| check(image, &mut findings)),
+            Check::Image(check) => {
+                for image in images.iter().filter(|image| !image.is_pe()) {
+                    check(image, &mut findings);
+                }
+            }
+            Check::AnyImage(check) => images.iter().for_each(|image| check(image, &mut findings)),
             Check::Package(check) => check(package, &mut findings),
             // Single files are checked with those that are named together with them.
             Check::Process(_) if package.kind == ContainerKind::File => {}

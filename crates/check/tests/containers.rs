@@ -187,16 +187,11 @@ fn skipped(packages: &[Package]) -> Vec<String> {
 
 #[test]
 fn files_of_other_systems_and_unknown_files_are_reported_as_skipped() {
-    let mut windows = [0; 128];
-    windows[..2].copy_from_slice(b"MZ");
-    windows[60] = 100;
-    let dos = windows;
-    windows[100..104].copy_from_slice(b"PE\0\0");
+    let dos = [b"MZ".as_slice(), &[0; 126]].concat();
     let macos = b"\xcf\xfa\xed\xfe\x0c\0\0\x01".as_slice();
     let universal = b"\xca\xfe\xba\xbe\0\0\0\x02".as_slice();
     let java = b"\xca\xfe\xba\xbe\0\0\0\x41".as_slice();
-    let unknown = "not an ELF file, wheel, crate, zip or tar.gz archive";
-    let of_windows = "programs and libraries of Windows are not checked";
+    let unknown = "not an ELF or PE file, wheel, crate, zip or tar.gz archive";
     let of_macos = "programs and libraries of macOS are not checked";
     // Named on the command line; in a package the objects are files of their own.
     let thin = read_bytes(b"!<thin>\n", "x.a");
@@ -207,8 +202,7 @@ fn files_of_other_systems_and_unknown_files_are_reported_as_skipped() {
     let packages = read_bytes(&zip(&[entry("x.a", b"!<thin>\n")]), "x.zip");
     assert_eq!(skipped(&packages).len(), 0);
     for (bytes, expected) in [
-        (&windows[..], Some(of_windows)),
-        (&dos, Some(unknown)),
+        (&dos[..], Some(unknown)),
         (macos, Some(of_macos)),
         (universal, Some(of_macos)),
         (java, Some(unknown)),
@@ -224,6 +218,18 @@ fn files_of_other_systems_and_unknown_files_are_reported_as_skipped() {
         let expected_inside = expected.filter(|message| *message != unknown);
         assert_eq!(skipped(&packages), Vec::from_iter(expected_inside));
     }
+}
+
+#[test]
+fn truncated_files_of_windows_are_damaged() {
+    let mut windows = [0; 128];
+    windows[..2].copy_from_slice(b"MZ");
+    windows[60] = 100;
+    windows[100..104].copy_from_slice(b"PE\0\0");
+    let packages = read_bytes(&windows, "x.dll");
+    assert_eq!(reported(&packages), ["File x.dll", "  x.dll damaged"]);
+    let findings = check(&packages[0], &Policy::default());
+    assert_eq!(findings[0].code.id, "malformed-image");
 }
 
 #[test]

@@ -126,7 +126,7 @@ fn rules_page() -> String {
             RuleLevel::Deny => "deny",
         };
         let scope = match rule.check {
-            Check::Image(_) => "programs and libraries",
+            Check::Image(_) | Check::AnyImage(_) => "programs and libraries",
             Check::Package(_) | Check::Policy(_) => "files that are shipped together",
             Check::Process(_) => "images of one process",
             Check::Workspace(_) | Check::Command => "the workspace",

@@ -173,7 +173,8 @@ fn skipped(package: &Package) -> Vec<String> {
 
 /// Rules that apply to each image and to the package.
 fn details(package: &Package) -> Vec<String> {
-    let image_rules = rule_ids(|check| matches!(check, Check::Image(_)));
+    let elf_rules = rule_ids(|check| matches!(check, Check::Image(_) | Check::AnyImage(_)));
+    let pe_rules = rule_ids(|check| matches!(check, Check::AnyImage(_)));
     let package_rules = match package.kind {
         ContainerKind::File => {
             rule_ids(|check| matches!(check, Check::Package(_) | Check::Policy(_)))
@@ -186,7 +187,10 @@ fn details(package: &Package) -> Vec<String> {
         }),
     };
     let mut details: Vec<String> = gpu_images(package)
-        .map(|image| format!("{}: {image_rules}", image.display_path()))
+        .map(|image| {
+            let rules = if image.is_pe() { &pe_rules } else { &elf_rules };
+            format!("{}: {rules}", image.display_path())
+        })
         .collect();
     if !package_rules.is_empty() {
         details.push(format!("{}: {package_rules}", package.name));

@@ -1,6 +1,7 @@
 //! Formats of files.
 
 use gpustub_core::offload::Container;
+use gpustub_image::is_pe;
 
 use crate::package::ContainerKind;
 
@@ -18,7 +19,8 @@ pub(super) enum Format {
     TarGz(ContainerKind),
     Tar,
     Text(u64),
-    /// A program or library of Windows or macOS; the reason why it was skipped.
+    Pe,
+    /// A program or library of macOS; the reason why it was skipped.
     Foreign(&'static str),
     Other,
 }
@@ -53,8 +55,12 @@ pub(super) fn format(head: &[u8], path: &str, named: bool) -> Format {
             "RECORD" => Format::Text(MAX_RECORD),
             _ => Format::Other,
         }
+    } else if is_pe(head) {
+        Format::Pe
+    } else if is_mach_o(head) {
+        Format::Foreign("programs and libraries of macOS are not checked")
     } else {
-        foreign(head).map_or(Format::Other, Format::Foreign)
+        Format::Other
     }
 }
 
@@ -65,32 +71,24 @@ pub(super) fn why_skipped(head: &[u8]) -> String {
         None if head.starts_with(b"!<thin>\n") => {
             "a thin archive, which only names its objects: check their files".into()
         }
-        None => "not an ELF file, wheel, crate, zip or tar.gz archive".into(),
+        None => "not an ELF or PE file, wheel, crate, zip or tar.gz archive".into(),
     }
 }
 
-/// Reason for skipping a file whose first bytes are those of a program or library of another system.
-fn foreign(head: &[u8]) -> Option<&'static str> {
-    match four_bytes(head, 0)? {
-        // IMAGE_DOS_HEADER has the offset of the PE header at 60 (e_lfanew).
-        [b'M', b'Z', ..] => {
-            let offset = usize::try_from(u32::from_le_bytes(four_bytes(head, 60)?)).ok()?;
-            (four_bytes(head, offset)? == *b"PE\0\0")
-                .then_some("programs and libraries of Windows are not checked")
-        }
+/// Whether the first bytes are those of a program or library of macOS.
+fn is_mach_o(head: &[u8]) -> bool {
+    match four_bytes(head, 0) {
         // mach-o/loader.h: MH_MAGIC and MH_MAGIC_64, in either order of bytes.
-        [0xfe, 0xed, 0xfa, 0xce | 0xcf] | [0xce | 0xcf, 0xfa, 0xed, 0xfe] => Some(MACOS),
+        Some([0xfe, 0xed, 0xfa, 0xce | 0xcf] | [0xce | 0xcf, 0xfa, 0xed, 0xfe]) => true,
         // mach-o/fat.h: FAT_MAGIC and the number of machines. Java class files have the same magic
         // number, followed by their version, 45 or more.
-        [0xca, 0xfe, 0xba, 0xbe | 0xbf] if u32::from_be_bytes(four_bytes(head, 4)?) < 45 => {
-            Some(MACOS)
+        Some([0xca, 0xfe, 0xba, 0xbe | 0xbf]) => {
+            four_bytes(head, 4).is_some_and(|count| u32::from_be_bytes(count) < 45)
         }
-        _ => None,
+        _ => false,
     }
 }
 
 fn four_bytes(head: &[u8], offset: usize) -> Option<[u8; 4]> {
     head.get(offset..offset + 4)?.try_into().ok()
 }
-
-const MACOS: &str = "programs and libraries of macOS are not checked";

@@ -56,7 +56,7 @@ fn bundled_driver(package: &Package, findings: &mut Findings) {
     }
     let may_be_system =
         package.kind == ContainerKind::Directory && WheelMetadata::from_package(package).is_none();
-    for image in package.images() {
+    for image in package.all_images() {
         let Some(gpu) = identity(&image) else {
             continue;
         };
@@ -67,10 +67,15 @@ fn bundled_driver(package: &Package, findings: &mut Findings) {
         {
             continue;
         }
+        let library = if image.is_pe() {
+            image.member.file_name().to_owned()
+        } else {
+            format!("lib{}", gpu.stem)
+        };
         findings.on_image(
             &BUNDLED_DRIVER,
             &image,
-            format!("lib{} of the driver is bundled", gpu.stem),
+            format!("{library} of the driver is bundled"),
             "exclude the library: the machine's driver provides it",
         );
     }
@@ -94,12 +99,15 @@ fn is_installed(image: &PackageImage<'_>) -> bool {
         && gpu_file(name).is_some_and(|gpu| !gpu.hashed)
 }
 
+/// Beginning of the name of nvrtc's builtins on Windows.
+const BUILTINS_DLL: &str = "nvrtc-builtins64_";
+
 fn missing_nvrtc_builtins(package: &Package, findings: &mut Findings) {
     if package.kind == ContainerKind::File {
         return;
     }
     let mut directories_by_prefix: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for image in package.images() {
+    for image in package.all_images() {
         // Stubs under the name of the library find both files elsewhere.
         let Some(gpu) = identity(&image).filter(|gpu| gpu.stem == "nvrtc" && !has_gpustub(&image))
         else {
@@ -107,6 +115,7 @@ fn missing_nvrtc_builtins(package: &Package, findings: &mut Findings) {
         };
         let preloads = gpu.library.map_or(&[][..], |library| &library.preload);
         for Preload { file: prefix, .. } in preloads {
+            let prefix = if image.is_pe() { BUILTINS_DLL } else { prefix };
             let directories = directories_by_prefix
                 .entry(prefix)
                 .or_insert_with(|| directories_with(package, prefix));

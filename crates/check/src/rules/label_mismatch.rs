@@ -28,7 +28,7 @@ fn toolkit_label_mismatch(package: &Package, findings: &mut Findings) {
     let Some(label) = label(&wheel.name, &wheel.version) else {
         return;
     };
-    for image in package.images() {
+    for image in package.all_images() {
         for name in image.needed() {
             let Some((toolkit, majors)) = toolkit(name) else {
                 continue;
@@ -64,17 +64,13 @@ fn toolkit(name: &str) -> Option<(LabelledToolkit, BTreeSet<u32>)> {
     if library.independent_major || (toolkit == LabelledToolkit::Rocm && gpu.stem != "amdhip64") {
         return Some((toolkit, BTreeSet::new()));
     }
-    let majors: BTreeSet<u32> = library
-        .load_names
-        .get("linux")
-        .into_iter()
-        .flatten()
-        .filter(|load_name| gpu_file(&load_name.name).is_some_and(|file| file.major == gpu.major))
-        .filter_map(|load_name| load_name.major)
-        .collect();
+    let majors = gpu.toolkit_majors();
     // Major that the manifest does not know yet, or no longer: that of cudart's name is CUDA's.
     match (majors.is_empty(), gpu.major, gpu.stem.as_str()) {
         (true, Some(major), "cudart" | "nvrtc" | "amdhip64") => {
+            // Names of DLLs have the minor too, up to CUDA 11 (`cudart64_102.dll`) or always (`nvrtc64_140_0.dll`).
+            let has_minor = gpu.system == "windows" && major >= 80;
+            let major = if has_minor { major / 10 } else { major };
             Some((toolkit, BTreeSet::from([major])))
         }
         _ => Some((toolkit, majors)),

@@ -1,4 +1,5 @@
-//! Libraries that the loader needs before the image's first instruction runs (`DT_NEEDED`).
+//! Libraries that the loader needs before the image's first instruction runs: `DT_NEEDED`, or the import table of a PE
+//! file. Delayed imports of Windows are loaded at the first call.
 
 use gpustub_core::code;
 use gpustub_core::library::Role;
@@ -8,10 +9,14 @@ use crate::evidence::{is_found_as, is_from_vendor};
 use crate::gpu_file::{GpuFile, gpu_file};
 use crate::package::PackageImage;
 use crate::rule::{Check, Findings, Rule};
+use crate::wheel::WheelMetadata;
 
 /// Help for images that need GPU libraries.
 pub const USE_STUBS: &str =
     "link the gpustub stubs instead, or edit the finished file with `cargo gpustub repair`";
+
+/// Help for images of Windows that import from GPU libraries.
+const DELAY_LOAD: &str = "link with /DELAYLOAD, and look for the DLL before the first call; or require the wheel that has the DLL";
 
 pub static NEEDED_TOOLKIT: Rule = Rule {
     code: code!(
@@ -19,13 +24,13 @@ pub static NEEDED_TOOLKIT: Rule = Rule {
         "direct dependency on one major of a GPU toolkit"
     ),
     level: RuleLevel::Deny,
-    check: Check::Image(needed_toolkit),
+    check: Check::AnyImage(needed_toolkit),
 };
 
 pub static NEEDED_DRIVER: Rule = Rule {
     code: code!("needed-driver", "direct dependency on a GPU driver"),
     level: RuleLevel::Deny,
-    check: Check::Image(needed_driver),
+    check: Check::AnyImage(needed_driver),
 };
 
 fn needed_toolkit(image: &PackageImage<'_>, findings: &mut Findings) {
@@ -40,8 +45,8 @@ fn needed_driver(image: &PackageImage<'_>, findings: &mut Findings) {
     });
 }
 
-/// Reports needed libraries that the package does not contain, one finding per image. Vendors' images
-/// are exempt: libcublas is always installed together with libcublasLt.
+/// Reports needed libraries that the package does not contain, one finding per image. On Windows, where no image names
+/// directories, a required wheel of NVIDIA's that has the library suffices. Vendors' images are exempt: libcublas is always installed together with libcublasLt.
 fn report_missing(
     rule: &'static Rule,
     image: &PackageImage<'_>,
@@ -52,16 +57,25 @@ fn report_missing(
         return;
     }
     // The complete list: each library needs a table in GpuStub.toml.
-    let missing: Vec<String> = image
+    let mut missing: Vec<String> = image
         .needed()
         .iter()
         .filter(|name| gpu_file(name).is_some_and(|gpu| is_covered(&gpu)))
         .filter(|name| {
-            let mut images = image.package.images();
+            let mut images = image.package.all_images();
             !images.any(|candidate| is_found_as(&candidate, name))
         })
         .map(|name| format!("`{name}`"))
         .collect();
+    if image.is_pe() && !missing.is_empty() {
+        let wheel = WheelMetadata::from_package(image.package).unwrap_or_default();
+        missing.retain(|name| !wheel.requires_dll(name.trim_matches('`')));
+    }
+    let (table, help) = if image.is_pe() {
+        ("import table", DELAY_LOAD)
+    } else {
+        ("DT_NEEDED", USE_STUBS)
+    };
     let verb = match missing.len() {
         0 => return,
         1 => "is",
@@ -71,10 +85,10 @@ fn report_missing(
         rule,
         image,
         format!(
-            "fails to start where {} {verb} missing (DT_NEEDED)",
+            "fails to start where {} {verb} missing ({table})",
             missing.join(", ")
         ),
-        USE_STUBS,
+        help,
     );
 }
 

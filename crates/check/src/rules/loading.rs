@@ -29,7 +29,7 @@ pub static UNLOADABLE_IMAGE: Rule = Rule {
 
 fn unloadable_image(package: &Package, findings: &mut Findings) {
     let libraries = LoadedLibraries::from_package(package);
-    for image in gpu_images(package) {
+    for image in gpu_images(package).filter(|image| !image.is_pe()) {
         let facts = LoadFacts {
             is_program: image.facts.kind != ImageKind::Library,
             has_interpreter: image.facts.kind == ImageKind::Program,

@@ -124,17 +124,14 @@ pub(crate) fn two_majors(process: &[PackageImage<'_>]) -> Option<Conflict> {
 
 /// The majors of the CUDA toolkit that a library may belong to; empty: any or unknown.
 fn majors_of(name: &str) -> BTreeSet<u32> {
-    let Some(gpu) = gpu_file(name).filter(|gpu| gpu.role == Role::Toolkit) else {
-        return BTreeSet::new();
-    };
-    gpu.library
-        .filter(|library| library.family == "cuda" && !library.independent_major)
-        .and_then(|library| library.load_names.get("linux"))
-        .into_iter()
-        .flatten()
-        .filter(|load_name| gpu_file(&load_name.name).is_some_and(|file| file.major == gpu.major))
-        .filter_map(|load_name| load_name.major)
-        .collect()
+    gpu_file(name)
+        .filter(|gpu| gpu.role == Role::Toolkit)
+        .filter(|gpu| {
+            let library = gpu.library;
+            library.is_some_and(|library| library.family == "cuda" && !library.independent_major)
+        })
+        .map(|gpu| gpu.toolkit_majors())
+        .unwrap_or_default()
 }
 
 /// Images that load a conflict, except those that load it through another one of them.
@@ -142,7 +139,7 @@ fn conflicts<'a>(
     package: &'a Package,
     find: fn(&[PackageImage<'_>]) -> Option<Conflict>,
 ) -> Vec<(PackageImage<'a>, Conflict)> {
-    let graph = LoadGraph::from_package(package);
+    let graph = LoadGraph::from_images(package.all_images());
     let mut conflicts: BTreeMap<ImageId, Conflict> = BTreeMap::new();
     for (id, _) in graph.entries() {
         let process: Vec<PackageImage<'_>> = graph

@@ -313,18 +313,15 @@ fn machine(package: &Package, _: &Policy, findings: &mut Findings) {
     let Some(wheel) = WheelMetadata::from_package(package) else {
         return;
     };
-    let mut claimed: Vec<&str> = wheel
-        .platforms
-        .iter()
-        .filter_map(|tag| claimed_machine(tag))
-        .collect();
-    claimed.sort_unstable();
-    claimed.dedup();
-    if claimed.is_empty() {
-        return;
-    }
-    for image in package.images() {
-        let Some(message) = machine_mismatch(&image, &claimed) else {
+    let of_elf = claimed_machines(&wheel, claimed_machine);
+    let of_pe = claimed_machines(&wheel, claimed_windows_machine);
+    for image in package.all_images() {
+        // Wheels contain programs that start others on several machines, as data.
+        if image.is_pe() && image.facts.kind == ImageKind::Program {
+            continue;
+        }
+        let claimed = if image.is_pe() { &of_pe } else { &of_elf };
+        let Some(message) = machine_mismatch(&image, claimed) else {
             continue;
         };
         let help = if image.facts.x86_level > 1 {
@@ -333,6 +330,26 @@ fn machine(package: &Package, _: &Policy, findings: &mut Findings) {
             "use the platform tag of the image's machine"
         };
         findings.on_image(&TAG_MACHINE_MISMATCH, &image, message, help);
+    }
+}
+
+/// Machines in the tags of a wheel.
+fn claimed_machines(
+    wheel: &WheelMetadata,
+    machine: fn(&str) -> Option<&'static str>,
+) -> BTreeSet<&'static str> {
+    let tags = wheel.platforms.iter();
+    tags.filter_map(|tag| machine(tag)).collect()
+}
+
+/// The machine in a tag of Windows (PEP 425: the form of `sysconfig.get_platform()`), as the tags of other systems name it.
+fn claimed_windows_machine(tag: &str) -> Option<&'static str> {
+    match tag {
+        "any" => Some("any"),
+        "win_amd64" => Some("x86_64"),
+        "win32" => Some("i686"),
+        "win_arm64" => Some("aarch64"),
+        _ => None,
     }
 }
 
@@ -349,9 +366,12 @@ fn claimed_machine(tag: &str) -> Option<&'static str> {
     }
 }
 
-fn machine_mismatch(image: &PackageImage<'_>, claimed: &[&str]) -> Option<String> {
+fn machine_mismatch(image: &PackageImage<'_>, claimed: &BTreeSet<&str>) -> Option<String> {
     let machine = machine_in_tag(&image.facts.link.machine);
-    if claimed == ["any"] {
+    if claimed.is_empty() {
+        return None;
+    }
+    if claimed.iter().eq(&["any"]) {
         return Some(format!(
             "platform tag `any`, but the image is for {machine}"
         ));
@@ -361,7 +381,7 @@ fn machine_mismatch(image: &PackageImage<'_>, claimed: &[&str]) -> Option<String
         return MACHINES.contains(&machine).then(|| {
             format!(
                 "platform tag for {}, but the image is for {machine}",
-                listing(claimed)
+                listing(&Vec::from_iter(claimed))
             )
         });
     }
