@@ -6,6 +6,8 @@
 
 #[path = "support/pack.rs"]
 mod pack;
+#[path = "support/pe.rs"]
+mod pe;
 #[path = "check/workspace.rs"]
 mod workspace;
 
@@ -47,6 +49,9 @@ struct Case {
     /// Programs and libraries, by path in the package.
     #[serde(default)]
     images: BTreeMap<String, Recipe>,
+    /// Programs and DLLs of Windows, by path in the package.
+    #[serde(default)]
+    dlls: BTreeMap<String, pe::Recipe>,
     /// Checks the workspace of these files, see `workspace.rs`.
     #[serde(default)]
     workspace: Option<workspace::Workspace>,
@@ -154,6 +159,10 @@ fn run(path: &Path) -> Result<()> {
     }
     for (name, recipe) in &case.images {
         compile(recipe, &content.join(name), work.path())?;
+    }
+    for (name, recipe) in &case.dlls {
+        fs::create_dir_all(content.join(name).parent().ok_or("no parent directory")?)?;
+        fs::write(content.join(name), recipe.write())?;
     }
     let mut members: Vec<pack::Member> = case
         .raw
