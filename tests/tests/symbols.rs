@@ -1,12 +1,17 @@
-//! `cargo gpustub symbols` compared with `readelf`, on real libraries.
+//! `cargo gpustub symbols` compared with `readelf` and llvm-readobj, on real libraries.
+
+#[path = "../../crates/image/tests/support/dll.rs"]
+mod dll;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use gpustub_core::symbols::{SymbolKind, SymbolList};
+use gpustub_image::PeImage;
 use gpustub_tests::cargo::gpustub;
 use gpustub_tests::command::{run, succeed};
-use gpustub_tests::components::{component, wheel_libraries};
+use gpustub_tests::components::{component, only_entry, wheel_libraries};
 use gpustub_tests::scratch::scratch;
 use gpustub_tests::{Result, elf};
 
@@ -183,6 +188,40 @@ fn c_library() -> Result<()> {
     );
     assert!(entries.iter().any(|entry| !entry.2), "old versions");
     same(Path::new("/lib/x86_64-linux-gnu/libm.so.6"))?;
+    Ok(())
+}
+
+/// All tables of DLLs, and the functions that `symbols` prints for them.
+#[test]
+#[ignore = "needs wheels for Windows, and llvm 19: ./tests/run"]
+fn dlls_of_windows() -> Result<()> {
+    let cudart = component("wheels/cudart-windows/nvidia")?;
+    let unpacked = scratch()?;
+    let xformers = only_entry(&component("wheels-check/windows-xformers")?)?;
+    let mut unzip = Command::new("python3");
+    unzip.args(["-m", "zipfile", "-e"]);
+    succeed(unzip.arg(xformers).arg(unpacked.path()))?;
+    for (file, export_count) in [
+        (cudart.join("cuda_runtime/bin/cudart64_12.dll"), 461),
+        (cudart.join("cu13/bin/x86_64/cudart64_13.dll"), 483),
+        (unpacked.path().join("xformers/_C.pyd"), 0),
+    ] {
+        let bytes = std::fs::read(&file)?;
+        let lines = dll::lines(&PeImage::parse(&bytes)?);
+        assert_eq!(lines, dll::readobj_lines(&file), "{}", file.display());
+        assert!(lines.iter().any(|line| line.starts_with("import ")));
+        if export_count == 0 {
+            let refusal = run(gpustub(&["symbols"])?.arg(&file))?.stderr;
+            assert!(refusal.contains("exports no dynamic symbols"), "{refusal}");
+            continue;
+        }
+        let symbols = ours(&file)?;
+        assert_eq!(symbols.len(), export_count, "{}", file.display());
+        for (name, ..) in symbols {
+            let suffix = format!(" {name}");
+            assert!(lines.iter().any(|line| line.ends_with(&suffix)), "{name}");
+        }
+    }
     Ok(())
 }
 
