@@ -131,12 +131,15 @@ fn missing_nvrtc_builtins(package: &Package, findings: &mut Findings) {
     }
 }
 
-/// Directories with a file whose name has this prefix.
+/// Directories with a file whose name has this prefix, and no hash of a bundling tool.
 fn directories_with<'a>(package: &'a Package, prefix: &str) -> BTreeSet<&'a str> {
     package
         .members
         .iter()
-        .filter(|member| member.file_name().starts_with(prefix))
+        .filter(|member| {
+            let name = member.file_name();
+            name.starts_with(prefix) && gpu_file(name).is_none_or(|gpu| !gpu.hashed)
+        })
         .map(Member::directory)
         .collect()
 }
