@@ -64,8 +64,9 @@ fn loaded_bytes(program: &Path) -> Result<u64> {
 
 /// Bytes by which a program grows for each stub that it uses: the difference of two programs, without the call.
 fn bytes_per_stub(machine: Machine) -> Result<u64> {
-    const FEW: usize = 100;
-    const MANY: usize = 300;
+    // The slots of an object fill whole pages, of up to 64 KiB.
+    const FEW: usize = 4096;
+    const MANY: usize = 8192;
     let dir = scratch()?;
     let dir = dir.path();
     let plan = plan_functions(numbered(MANY), machine)?;
