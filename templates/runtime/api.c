@@ -1,7 +1,6 @@
 /* api.c: the functions of gpustub.h for the stubs of this image, as a table (query.c). */
 #include "internal.h"
 
-#include <dlfcn.h>
 #include <string.h>
 
 /* Returns the library of a name, or NULL. The image has parts if it has ours: the reference keeps them. */
@@ -47,9 +46,9 @@ static int api_has_function(const char *library, const char *function)
         for (const struct slot *slot = part->first; slot < part->last && has < 0; slot++)
             if (!strcmp(slot_name(slot), function))
                 has = !slot_reason(slot) && resolve_slot(slot, part->library, result, &binding);
-    if (has < 0) /* a function that the program does not call has no slot: dlsym decides */
-        has = dlsym(result->handle, function) != NULL;
-    (void)dlerror();
+    if (has < 0) /* a function that the program does not call has no slot: the library decides */
+        has = find_symbol(result->handle, function) != NULL;
+    clear_errors();
     return has;
 }
 
@@ -77,7 +76,7 @@ static const char *api_report(const char *library)
 {
     struct result *result = result_of(library);
     const char *report = result ? get_report(find_state(library), result) : NULL;
-    (void)dlerror();
+    clear_errors();
     return report;
 }
 

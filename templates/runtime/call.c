@@ -1,7 +1,6 @@
 /* call.c: slow path of a call without a bound function: binds the library, or returns in its place. */
 #include "internal.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
 
@@ -159,7 +158,7 @@ static void *call_target(const struct slot *slot, struct frame *frame, enum reas
     target = resolve_slot(slot, library, result, &binding);
     *reason = binding.reason;
     if (!target)
-        (void)dlerror();
+        clear_errors();
     return target && binding.entry ? adapt(slot, &binding) : target;
 }
 

@@ -1,14 +1,8 @@
 /* candidate.c: loads one candidate of a search and accepts or rejects it. */
 #include "internal.h"
 
-#include <dlfcn.h>
-#include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* Returns the toolkit major of the candidate's load name; 0: unversioned, or a major of the library's. */
 int32_t named_toolkit(const struct search *search, const struct candidate *candidate)
@@ -44,13 +38,6 @@ static int same_path(const struct candidate *a, const struct candidate *b)
         return a->file ? has_path(b, a->file) : has_path(a, b->file);
     return !a->directory == !b->directory && a->kind != CANDIDATE_HANDLE &&
            !strcmp(a->name, b->name) && (!a->directory || !strcmp(a->directory, b->directory));
-}
-
-static int same_file(const char *a, const char *b)
-{
-    struct stat x, y;
-    return !strcmp(a, b) ||
-           (!stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino);
 }
 
 /* ---- status ------------------------------------------------------------------------------------ */
@@ -122,29 +109,16 @@ static int is_path_reported(const struct search *search, const char *path)
     return 0;
 }
 
-/* Returns the reason for a link without a target, as an allocated string; NULL: no such link. The link of a
- * driver often remains when the driver is removed, or is not mounted into a container. */
-static char *dangling_reason(const char *file)
-{
-    char target[PATH_MAX];
-    ssize_t length = readlink(file, target, sizeof target - 1);
-    if (length <= 0)
-        return NULL;
-    target[length] = 0;
-    return join("a link to ", target, ", which does not exist");
-}
-
 /* Records a file that exists and is not tried, unless it is the chosen library or already reported.
  * `reason` NULL: a preferred candidate precedes it; else the loader passed it over. */
 void skip_candidate(struct search *search, struct candidate *candidate, const char *reason)
 {
     const struct result *result = search->result;
-    struct stat status;
     char *file = candidate_path(candidate);
     candidate->status = CANDIDATE_UNTRIED;
-    int exists = file && !stat(file, &status);
+    int exists = file && find_file(file, NULL);
     if (exists && !is_path_reported(search, file) &&
-        !(result->path && same_file(file, result->path))) {
+        !(result->path && is_same_file(file, result->path))) {
         const char *objection = reason ? file_objection(file) : NULL;
         reject_candidate(search, candidate,
                          objection ? copy_string(objection)
@@ -215,14 +189,14 @@ static int has_any_function(const struct search *search, void *handle, int32_t m
     const struct library *library = search->library;
     const struct result result = {.handle = handle, .major = major, .version = version};
     int is_stubbed = 0;
-    if (library->version_function && dlsym(handle, library->version_function))
+    if (library->version_function && find_symbol(handle, library->version_function))
         return 1;
     FOR_EACH_PART (part, library->state)
         for (const struct slot *slot = part->first; slot < part->last; slot++) {
             struct binding binding;
             is_stubbed = 1;
             if (resolve_slot(slot, part->library, &result, &binding) ||
-                dlsym(handle, slot_name(slot)))
+                find_symbol(handle, slot_name(slot)))
                 return 1;
         }
     return !is_stubbed && !library->version_function;
@@ -240,7 +214,7 @@ static void append_unmet(struct text *why, const struct library *library, void *
         return;
     }
     for (const char *const *name = library->required_functions; *name; name++)
-        if (!dlsym(handle, *name)) {
+        if (!find_symbol(handle, *name)) {
             append(why, "lacks the required ");
             append(why, *name);
             return;
@@ -342,41 +316,6 @@ static int reject_impostor(struct search *search, struct candidate *candidate, c
     return why != NULL;
 }
 
-/* Returns whether one of SHORTAGES is the reason for the loader's message. */
-static int names_shortage(const char *message)
-{
-    static const int errors[] = {SHORTAGES};
-    for (size_t i = 0; message && i < sizeof errors / sizeof *errors; i++)
-        if (strstr(message, strerror(errors[i])))
-            return 1;
-    return 0;
-}
-
-/* Returns whether the process cannot map a file of this size. glibc's message names no error then ("failed to
- * map segment from shared object"). */
-static int cannot_map(size_t size)
-{
-    void *memory = mmap(NULL, size ? size : 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return memory == MAP_FAILED || munmap(memory, size ? size : 1);
-}
-
-/* Returns dlerror()'s message, or NULL if it only says that `name` does not exist. */
-static char *load_error(struct search *search, const char *name)
-{
-    const char *message = dlerror();
-    search->is_short |= names_shortage(message);
-    const char *named = message ? strstr(message, name) : NULL;
-    if (!message)
-        return copy_string("cannot be loaded");
-    /* Only this file is missing, not one that it needs (glibc "NAME: cannot open shared object file: No
-     * such file or directory", musl "Error loading shared library NAME: No such …", in the user's
-     * language). */
-    if (named && named[strlen(name)] == ':' && strstr(message, strerror(ENOENT)) &&
-        !strstr(message, "needed by"))
-        return NULL;
-    return copy_string(message);
-}
-
 /* Skips a file of another toolkit with the same soname (libcusparse.so.12 is in CUDA 12 and 13). If its
  * major has a load name, that name tries the file; otherwise the reason is recorded. */
 static int skip_other_toolkit(struct search *search, struct candidate *candidate, const char *file)
@@ -417,22 +356,19 @@ void open_candidate(struct search *search, struct candidate *candidate)
     int by_loader = candidate->kind == CANDIDATE_LOADER;
     char *path = candidate_path(candidate);
     const char *file = by_loader ? candidate->name : path;
-    struct stat status = {.st_size = 0};
+    size_t size = 0;
     candidate->status = CANDIDATE_UNTRIED;
     if (!file)
         return;
-    if (candidate->directory && stat(file, &status)) {
+    if (candidate->directory && !find_file(file, &size)) {
         reject_candidate(search, candidate, dangling_reason(file));
     } else if (by_loader || (!reject_impostor(search, candidate, file) &&
                              !skip_other_toolkit(search, candidate, file))) {
-        void *handle = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
-        if (handle) {
+        void *handle = open_library(file);
+        if (handle)
             accept_library(search, candidate, handle);
-        } else {
-            char *why = load_error(search, file);
-            search->is_short |= !by_loader && cannot_map((size_t)status.st_size);
-            reject_candidate(search, candidate, why);
-        }
+        else
+            reject_candidate(search, candidate, open_error(file, size, &search->is_short));
     }
     free(path);
 }
@@ -440,7 +376,7 @@ void open_candidate(struct search *search, struct candidate *candidate)
 /* Accepts or rejects an image that is already loaded. */
 void open_loaded(struct search *search, struct candidate *candidate)
 {
-    void *handle = dlopen(candidate->file, RTLD_LAZY | RTLD_NOLOAD);
+    void *handle = loaded_library(candidate->file);
     if (!handle)
         return;
     if (search->result->handle)

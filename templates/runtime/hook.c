@@ -7,11 +7,8 @@
  * replayed in order at the first call that needs the library. */
 #include "internal.h"
 
-#include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* A module. Its address is the program's handle. Freed only when the image is closed: the program may pass the
  * handle at any time. */
@@ -186,23 +183,23 @@ static void drain_queue(struct library_state *state, const struct result *result
  * back. */
 int replay_hooks(struct library_state *state, const struct result *result)
 {
-    int32_t me = (int32_t)getpid(), process = 0;
+    int32_t me = process_id(), process = 0;
     if (is_queue_closed(state))
         return 1;
     /* One compare-and-swap elects the replaying thread: with two words, a fork between them would leave the
      * child waiting. */
     if (__atomic_compare_exchange_n(&state->replayer_process, &process, me, 0, __ATOMIC_ACQ_REL,
                                     __ATOMIC_ACQUIRE)) {
-        STORE_RELEASE(&state->replayer, (uintptr_t)pthread_self());
+        STORE_RELEASE(&state->replayer, thread_id());
         drain_queue(state, result);
         return 1;
     }
     if (process != me) /* the rest of the queue is on the stack of a thread that the fork lacks */
         STORE_RELEASE(&state->queue, &closed_queue);
     while (!is_queue_closed(state)) {
-        if (LOAD_ACQUIRE(&state->replayer) == (uintptr_t)pthread_self())
+        if (LOAD_ACQUIRE(&state->replayer) == thread_id())
             return 0;
-        sched_yield();
+        yield_thread();
     }
     return 1;
 }

@@ -12,68 +12,13 @@
 #ifndef GPUSTUB_INTERNAL_H
 #define GPUSTUB_INTERNAL_H
 
-#ifndef _GNU_SOURCE
-#ifdef _FEATURES_H /* glibc's headers decide at the first of them */
-#error "a header comes first, by -include or in a unity build: compile with -D_GNU_SOURCE"
-#endif
-#define _GNU_SOURCE /* dl_iterate_phdr, dlvsym, dladdr */
-#endif
-#if __SIZEOF_POINTER__ == 4 && !defined(_FILE_OFFSET_BITS)
-#ifdef _FEATURES_H
-#error "a header comes first: compile with -D_FILE_OFFSET_BITS=64"
-#endif
-#define _FILE_OFFSET_BITS 64 /* libraries of more than 2 GiB; struct stat is the kernel's stat64 */
-#endif
+#include "system.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-
-#include "shared.h"
-
-/* In the one translation unit of runtime.c no internal name has external linkage. So none collides with a
- * name of the program, and the run times of several packages share the entry points only. Each file also
- * compiles alone, for checks; such an object is not for linking. */
-#ifdef SINGLE_UNIT
-#define INTERNAL static
-#else
-#define INTERNAL HIDDEN
-#endif
 
 #define LOAD_ACQUIRE(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
 #define LOAD_RELAXED(p) __atomic_load_n((p), __ATOMIC_RELAXED)
 #define STORE_RELEASE(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
-
-/* Names of glibc whose newest versions would be needed; see loader.c. GPUSTUB_LINK_LOADER: references for the
- * linker, which a static glibc needs. */
-#ifdef __GLIBC__
-#ifndef GPUSTUB_LINK_LOADER
-INTERNAL void *loader_dlopen(const char *file, int mode);
-INTERNAL void *loader_dlsym(void *handle, const char *name);
-INTERNAL void *loader_dlvsym(void *handle, const char *name, const char *version);
-INTERNAL int loader_dlinfo(void *handle, int request, void *result);
-INTERNAL char *loader_dlerror(void);
-#define dlopen loader_dlopen
-#define dlsym loader_dlsym
-#define dlvsym loader_dlvsym
-#define dlinfo loader_dlinfo
-#define dlerror loader_dlerror
-#endif
-#ifndef __loongarch__ /* no system call of older kernels; its oldest glibc is newer than 2.33 */
-INTERNAL int file_status(const char *path, struct stat *status);
-#define stat(path, status) file_status(path, status)
-INTERNAL int open_file_status(int file, struct stat *status);
-#define fstat(file, status) open_file_status(file, status)
-#endif
-/* glibc 2.38's headers redirect these to versions for C23, which parse 0b as well. */
-long c17_strtol(const char *text, char **end, int base) __asm__("strtol");
-unsigned long c17_strtoul(const char *text, char **end, int base) __asm__("strtoul");
-#define strtol c17_strtol
-#define atoi(text) ((int)c17_strtol((text), NULL, 10)) /* an inline function that calls strtol */
-#define strtoul c17_strtoul
-long long c17_strtoll(const char *text, char **end, int base) __asm__("strtoll");
-#define strtoll c17_strtoll
-#endif
 
 /* Growing string; a failed allocation leaves it unchanged and never aborts. */
 struct text {
@@ -308,39 +253,25 @@ ALWAYS_INLINE void *to_pointer(uintptr_t address)
     return pointer;
 }
 
-/* image.c */
-INTERNAL const void *mapped_address(uintptr_t base, uintptr_t address);
-INTERNAL char *own_image_path(void);
-INTERNAL size_t started_names(const char *names[2]);
-INTERNAL struct loaded_image *list_loaded_images(const struct library *library);
-INTERNAL int inspect_handle(void *handle, const struct library *library, char **path,
-                            int32_t *major);
-INTERNAL int is_secure(void);
-INTERNAL const char *read_env(const char *name);
-
-/* search_dirs.c */
+/* dirs.c */
 enum { MAX_FILES = 64 }; /* matches of one pattern in one directory */
-#define SHORTAGES EMFILE, ENFILE, ENOMEM, EAGAIN, EINTR
-INTERNAL int is_shortage(int error);
-INTERNAL size_t list_files(const char *directory, const char *prefix, char *paths[MAX_FILES]);
-INTERNAL const char *impostor_reason(const struct library *library, const char *path);
-INTERNAL char *toolkit_root_of(const struct library *library, const char *path);
+INTERNAL size_t list_files(const char *directory, const char *prefix, char *paths[MAX_FILES],
+                           int *is_short);
+INTERNAL const char *component_end(const char *path, const char *name);
+INTERNAL char *parent_of(const char *path, int count);
+INTERNAL int exists_below(const char *directory, const char *name);
+INTERNAL void append_dir(struct search_dirs *dirs, char *path, struct search_dir dir);
 INTERNAL void add_search_dir(struct search_dirs *dirs, const char *root, const char *below,
                              const char *found_by);
+INTERNAL void add_subdirs(struct search_dirs *dirs, const char *root, const char *const *below,
+                          const char *found_by);
+INTERNAL void free_search_dirs(struct search_dirs *dirs);
+
+/* search_dirs.c */
+INTERNAL const char *impostor_reason(const struct library *library, const char *path);
+INTERNAL char *toolkit_root_of(const struct library *library, const char *path);
 INTERNAL void list_search_dirs(struct search_dirs *dirs, const struct library *library,
                                const char *root);
-INTERNAL void free_search_dirs(struct search_dirs *dirs);
-INTERNAL int loader_finds(void *handle, const char *name);
-
-/* toolkit_version.c */
-INTERNAL int32_t toolkit_major(const struct library *library, const char *path);
-
-/* file_check.c */
-#define FOREIGN_FILE "a library for another processor"
-#define STUB_LIBRARY "a library of stubs, not the library"
-#define OWN_STUBS "the stubs themselves, not the library"
-INTERNAL const char *file_objection(const char *path);
-INTERNAL char *cached_file(const char *name, const char **objection);
 
 /* version_query.c: 0: unknown */
 INTERNAL int32_t query_version(const struct library *library, void *handle);
@@ -405,7 +336,6 @@ INTERNAL void free_hook_queue(struct library_state *state);
 INTERNAL void free_modules(void);
 
 /* unload.c */
-INTERNAL void watch_exit(void (*unbind)(void));
 INTERNAL void free_if_closing(void);
 
 /* trace.c */
@@ -421,6 +351,7 @@ INTERNAL void free_failure_rules(void);
 INTERNAL const char *get_report(const struct library_state *state, struct result *result);
 INTERNAL void log_report(const struct library_state *state, struct result *result);
 INTERNAL void report_setting(const char *message, const char *value);
-INTERNAL void write_stderr(const char *data, size_t length);
+
+#include "os.h"
 
 #endif

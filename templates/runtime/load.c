@@ -1,10 +1,7 @@
 /* load.c: publishes the result of a search, binds the slots, and makes them read-only. */
 #include "internal.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "gpustub_libraries.inc"
 
@@ -22,9 +19,9 @@ int is_exiting(void)
 /* ---- read-only slots ------------------------------------------------------------------------ */
 
 /* Changes the protection of an object's pages that contain only slots. */
-static int protect_object(const struct part *part, int protection)
+static int protect_object(const struct part *part, int is_writable)
 {
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t page = page_size();
     uintptr_t first = ((uintptr_t)part->pages_first + page - 1) / page * page;
     uintptr_t last = (uintptr_t)part->pages_last / page * page;
     void *start;
@@ -32,17 +29,17 @@ static int protect_object(const struct part *part, int protection)
         return 1;
     /* copied, not cast: an integer is no pointer into an object */
     __builtin_memcpy(&start, &first, sizeof start);
-    return !mprotect(start, last - first, protection);
+    return protect_pages(start, last - first, is_writable);
 }
 
 /* Changes the protection of the slots of all objects. */
-static int protect_pages(int protection)
+static int protect_slots(int is_writable)
 {
     const char *previous = NULL;
     int done = 1;
     FOR_EACH_PART (part, NULL) {
         if (part->pages_last != previous) /* the parts of one object are neighbours */
-            done &= protect_object(part, protection);
+            done &= protect_object(part, is_writable);
         previous = part->pages_last;
     }
     return done;
@@ -63,9 +60,9 @@ static void seal_slots(void)
         !__atomic_compare_exchange_n(&page_state, &open, PAGES_CHANGING, 0, __ATOMIC_SEQ_CST,
                                      __ATOMIC_SEQ_CST))
         return;
-    int sealed = protect_pages(PROT_READ);
+    int sealed = protect_slots(0);
     if (!sealed)
-        protect_pages(PROT_READ | PROT_WRITE);
+        protect_slots(1);
     STORE_RELEASE(&page_state, sealed ? PAGES_SEALED : PAGES_NEVER_SEALED);
 }
 
@@ -134,7 +131,7 @@ static void bind_part(const struct part *part, const struct result *result, stru
         void *target;
         if (handle && !spec->abi_entries_len && !spec->abi_bounded && !spec->hook &&
             !spec->symbol_version && !spec->fallback_symbol) {
-            target = dlsym(handle, slot_name(slot));
+            target = find_symbol(handle, slot_name(slot));
             if (target && is_own_trampoline(slot, target))
                 target = NULL;
             if (target)
@@ -194,7 +191,7 @@ struct result *settle_library(struct library_state *state)
     if (!result || is_due(result)) {
         struct result *found = find_library(first_library(state));
         if (!found) {
-            (void)dlerror();
+            clear_errors();
             return result;
         }
         found->previous = result;
@@ -213,7 +210,7 @@ struct result *settle_library(struct library_state *state)
         bind_slots(state, result);
     if (mine)
         log_report(state, result);
-    (void)dlerror(); /* no message of a search or a binding stays pending */
+    clear_errors(); /* no message of a search or a binding stays pending */
     return result;
 }
 
@@ -242,7 +239,7 @@ static void unbind_all(void)
     if (!__atomic_compare_exchange_n(&page_state, &state, PAGES_NEVER_SEALED, 0, __ATOMIC_SEQ_CST,
                                      __ATOMIC_SEQ_CST) &&
         (state == PAGES_CHANGING ||
-         (state == PAGES_SEALED && !protect_pages(PROT_READ | PROT_WRITE))))
+         (state == PAGES_SEALED && !protect_slots(1))))
         return;
     FOR_EACH_PART (part, NULL)
         unbind_part(part);

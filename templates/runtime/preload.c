@@ -2,7 +2,6 @@
  * that library. A bare name finds an image that is loaded already, by its soname. */
 #include "internal.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,14 +20,14 @@ static int calls_function(const struct library_state *state, const char *prefix)
 static int preload_from(const char *directory, const char *name, int is_prefix, void *handle)
 {
     char *paths[MAX_FILES];
-    size_t count = list_files(directory, name, paths);
+    size_t count = list_files(directory, name, paths, NULL);
     int found = 0;
     for (size_t i = 0; i < count; i++) {
         const char *file = strrchr(paths[i], '/') + 1;
         if (is_prefix || !strcmp(file, name)) {
             found = 1;
             if (!loader_finds(handle, file))
-                (void)dlopen(paths[i], RTLD_LAZY | RTLD_LOCAL);
+                (void)open_library(paths[i]);
         }
         free(paths[i]);
     }

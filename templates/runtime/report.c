@@ -1,10 +1,8 @@
 /* report.c: reports of a search: the library, the rejected candidates, and the reasons. */
 #include "internal.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { MAX_NAMES = 8 };
 
@@ -268,19 +266,6 @@ const char *get_report(const struct library_state *state, struct result *result)
         return text.data;
     free(text.data);
     return theirs;
-}
-
-void write_stderr(const char *data, size_t length)
-{
-    while (length) {
-        ssize_t written = write(STDERR_FILENO, data, length);
-        if (written <= 0 && errno != EINTR)
-            return;
-        if (written > 0) {
-            data += written;
-            length -= (size_t)written;
-        }
-    }
 }
 
 /* Prints what is wrong with the value of a variable. */

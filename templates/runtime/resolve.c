@@ -1,8 +1,6 @@
 /* resolve.c: the function of a loaded library for a slot, by the ABI table. */
 #include "internal.h"
 
-#include <dlfcn.h>
-
 /* Replaces the binding's name, the function's own, by what the ABI table has for this library. Returns
  * whether it has any function. In an unknown version there is none, unless the function has one ABI in all. */
 static int apply_abi_table(struct binding *binding, const struct library *library,
@@ -36,19 +34,12 @@ static int apply_abi_table(struct binding *binding, const struct library *librar
     return holds || (!from && !spec->abi_bounded);
 }
 
-/* Resolves a name in a library. musl has no dlvsym, and always returns the default version. */
+/* Resolves a name in a library; NULL also for the stub itself. */
 static void *lookup_symbol(void *handle, const struct slot *slot, const char *name,
                            const char *symbol_version)
 {
-    void *target;
-#if defined(__GLIBC__) || defined(__FreeBSD__)
-    if (symbol_version)
-        target = dlvsym(handle, name, symbol_version);
-    else
-#else
-    (void)symbol_version;
-#endif
-        target = dlsym(handle, name);
+    void *target = symbol_version ? find_versioned_symbol(handle, name, symbol_version)
+                                  : find_symbol(handle, name);
     return target && !is_own_trampoline(slot, target) ? target : NULL;
 }
 

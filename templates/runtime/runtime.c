@@ -1,12 +1,10 @@
 /* runtime.c: the run time as one translation unit, so that building it is one compiler call. */
 #define SINGLE_UNIT
 #include "format.c"
-#include "image.c"
-#include "loader.c"
+#include "system.c"
 #include "parts.c"
+#include "dirs.c"
 #include "search_dirs.c"
-#include "toolkit_version.c"
-#include "file_check.c"
 #include "preload.c"
 #include "version_query.c"
 #include "resolve.c"

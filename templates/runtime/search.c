@@ -9,10 +9,8 @@
  * search. */
 #include "internal.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* ---- the list ---------------------------------------------------------------------------------- */
 
@@ -148,8 +146,7 @@ static void add_override(struct search *search, const char *value)
 {
     const struct library *library = search->library;
     struct result *result = search->result;
-    struct stat status;
-    if (stat(value, &status) || !S_ISDIR(status.st_mode)) {
+    if (!is_directory(value)) {
         char *file = copy_string(value);
         search->is_cut |= !file;
         if (file)
@@ -204,9 +201,8 @@ static int would_map_rejected(const struct search *search, const char *name)
     const struct search_dirs *dirs = &search->result->dirs;
     int found = 0, is_rejected = 0;
     for (int i = 0; i < dirs->length && !found; i++) {
-        struct stat status;
         char *path = dirs->data[i].kind == DIR_OF_LOADER ? join(dirs->data[i].path, "/", name) : NULL;
-        if (path && !stat(path, &status)) {
+        if (path && find_file(path, NULL)) {
             const char *why = file_objection(path);
             /* The loader itself skips files for another processor. */
             found = !why || strcmp(why, FOREIGN_FILE);
@@ -222,12 +218,11 @@ static int would_map_rejected(const struct search *search, const char *name)
  * instead. */
 static enum loader_use open_through_loader(struct search *search, struct candidate *candidate)
 {
-    int was_there = dlopen(candidate->name, RTLD_LAZY | RTLD_NOLOAD) != NULL;
+    int was_there = loaded_library(candidate->name) != NULL;
     if (!was_there && would_map_rejected(search, candidate->name)) {
         candidate->status = CANDIDATE_UNTRIED;
         return LOADER_HOLDS_REJECTED;
     }
-#ifdef __GLIBC__
     const char *why = NULL;
     if (!was_there)
         candidate->file = cached_file(candidate->name, &why);
@@ -235,7 +230,6 @@ static enum loader_use open_through_loader(struct search *search, struct candida
         reject_candidate(search, candidate, copy_string(why));
         return LOADER_HOLDS_REJECTED;
     }
-#endif
     open_candidate(search, candidate);
     return was_there && !search->result->handle ? LOADER_HOLDS_REJECTED : LOADER_SEARCHED;
 }
@@ -244,7 +238,6 @@ static enum loader_use open_through_loader(struct search *search, struct candida
  * the directories that the loader lists. */
 static void open_cached(struct search *search, const struct candidate *named)
 {
-#ifdef __GLIBC__
     char *file = cached_file(named->name, NULL);
     if (!file)
         return;
@@ -255,10 +248,6 @@ static void open_cached(struct search *search, const struct candidate *named)
                                              .found_by = named->found_by});
     if (!search->is_cut)
         open_candidate(search, &search->result->candidates[search->result->candidates_len - 1]);
-#else
-    (void)search;
-    (void)named;
-#endif
 }
 
 /* Returns whether the candidate is the last of the loader's directories for its name. */
@@ -332,7 +321,7 @@ static void search_override(struct search *search, const char *value)
     result->forced = 1;
     if (!strcmp(value, "off")) {
         result->reason = join("switched off by ", variable, "=off");
-    } else if (value[0] != '/') {
+    } else if (!is_absolute(value)) {
         result->reason = join(variable, " is not an absolute path: ", value);
     } else {
         add_override(search, value);
@@ -357,8 +346,6 @@ static char *summarize(const struct search *search)
 {
     const struct candidate *problem = first_problem(search->result);
     struct text text = {NULL, 0, 0};
-    char *drivers[MAX_FILES];
-    size_t count = 0;
     if (problem) {
         append_candidate(&text, problem);
         append(&text, ": ");
@@ -377,12 +364,8 @@ static char *summarize(const struct search *search)
         append(&text, name->name);
     }
     append(&text, " not found");
-    if (search->library->role == ROLE_LOADER &&
-        (count = list_files("/etc/OpenCL/vendors", "", drivers)))
-        append(&text, "; drivers are listed in /etc/OpenCL/vendors, but no ICD loader was found "
-                      "(packages ocl-icd-libopencl1, ocl-icd, opencl-icd-loader)");
-    while (count)
-        free(drivers[--count]);
+    if (search->library->role == ROLE_LOADER)
+        append(&text, missing_loader_hint());
     return text.data;
 }
 

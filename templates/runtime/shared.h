@@ -26,6 +26,15 @@
 /* An entry point, or data that an image has once: linkers keep the first definition. */
 #define MERGED __attribute__((weak, visibility("hidden")))
 
+/* In the one translation unit of runtime.c no internal name has external linkage. So none collides with a
+ * name of the program, and the run times of several packages share the entry points only. Each file also
+ * compiles alone, for checks; such an object is not for linking. */
+#ifdef SINGLE_UNIT
+#define INTERNAL static
+#else
+#define INTERNAL HIDDEN
+#endif
+
 /* ---- functions: written by the trampolines -------------------------------------------------- */
 
 /* A function of the image. Both offsets are relative to the slot, so that a stub costs one dynamic

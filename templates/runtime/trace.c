@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 static int decided_trace_mode;    /* atomic */
 static const char *failure_rules; /* value of GPUSTUB_FAIL at the first call, or NULL */
@@ -137,11 +135,7 @@ static void append_hex(struct text *text, uintptr_t value)
 static void start_line(struct text *line, const struct slot *slot)
 {
     append(line, "gpustub: ");
-#ifdef SYS_gettid
-    append_number(line, (long)syscall(SYS_gettid));
-#else
-    append_number(line, (long)getpid());
-#endif
+    append_number(line, thread_number());
     append(line, " ");
     append(line, slot_name(slot));
 }

@@ -1,7 +1,6 @@
 /* version_query.c: asks a loaded library for its version. */
 #include "internal.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,7 +44,7 @@ int32_t query_version(const struct library *library, void *handle)
 {
     int value = 0, minor = 0, failed = 1;
     int (*ask)(int *, int *);
-    void *symbol = library->version_function ? dlsym(handle, library->version_function) : NULL;
+    void *symbol = library->version_function ? find_symbol(handle, library->version_function) : NULL;
     if (!symbol)
         return 0;
     memcpy(&ask, &symbol, sizeof ask); /* ISO C has no cast from object to function pointer */

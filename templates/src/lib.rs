@@ -45,16 +45,15 @@ templates![
     "runtime/call.c",
     "runtime/candidate.c",
     "runtime/client.c",
+    "runtime/dirs.c",
     "runtime/elf_table.h",
-    "runtime/file_check.c",
     "runtime/format.c",
     "runtime/frame.h",
     "runtime/gpustub.h",
     "runtime/hook.c",
-    "runtime/image.c",
     "runtime/internal.h",
     "runtime/load.c",
-    "runtime/loader.c",
+    "runtime/os.h",
     "runtime/parts.c",
     "runtime/preload.c",
     "runtime/query.c",
@@ -64,10 +63,25 @@ templates![
     "runtime/search.c",
     "runtime/search_dirs.c",
     "runtime/shared.h",
-    "runtime/toolkit_version.c",
     "runtime/trace.c",
     "runtime/unload.c",
     "runtime/version_query.c",
+];
+
+templates![
+    /// The files of the run time that depend on the operating system (`os.h`), for Unix systems with ELF.
+    UNIX:
+    "runtime/os/unix/exit.c",
+    "runtime/os/unix/file.c",
+    "runtime/os/unix/file_check.c",
+    "runtime/os/unix/image.c",
+    "runtime/os/unix/library.c",
+    "runtime/os/unix/loader.c",
+    "runtime/os/unix/process.c",
+    "runtime/os/unix/python.c",
+    "runtime/os/unix/system.c",
+    "runtime/os/unix/system.h",
+    "runtime/os/unix/toolkit_version.c",
 ];
 
 templates![

@@ -4,8 +4,9 @@
 #include "format.c"
 #include "image.c"
 #include "loader.c"
-#include "file_check.c"
-#include "search_dirs.c"
+#include "library.c"
+#include "file.c"
+#include "dirs.c"
 
 #include <stdio.h>
 

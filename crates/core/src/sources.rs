@@ -53,9 +53,10 @@ fn with_table(plan: &Plan, retain: u8) -> SourceSet {
             sources.insert("stubs.S", template.text.to_owned());
         }
     }
-    for template in gpustub_templates::RUNTIME {
-        let path = template.path.strip_prefix("runtime/");
-        sources.insert(path.unwrap_or(template.path), template.text.to_owned());
+    // One flat directory: the files of all systems have the same names.
+    for template in [gpustub_templates::RUNTIME, gpustub_templates::UNIX].concat() {
+        let name = template.path.rsplit('/').next();
+        sources.insert(name.unwrap_or(template.path), template.text.to_owned());
     }
     adapted::add_files(plan, &mut sources);
     let tables = all_tables(plan);

@@ -7,27 +7,34 @@ use std::path::{Path, PathBuf};
 use gpustub_tests::Result;
 use regex::Regex;
 
-/// Files of `directory` whose functions each file calls. The functions that more than one file uses are those
-/// that `internal.h` declares.
-pub fn calls(directory: &Path) -> Result<BTreeMap<PathBuf, BTreeSet<PathBuf>>> {
+/// Files whose functions each file calls, in the directory of the run time and that of one system. The functions
+/// that more than one file uses are those that the headers declare.
+pub fn calls(directory: &Path, system: &str) -> Result<BTreeMap<PathBuf, BTreeSet<PathBuf>>> {
     let comment = Regex::new(r"(?s)/\*.*?\*/")?;
     let declaration = Regex::new(r"(?m)^INTERNAL [^;(]*?\b(\w+)\(")?;
     let definition = Regex::new(r"(?m)^[A-Za-z][\w *]*\b(\w+)\([^;{]*\)\s*\{")?;
     let call = Regex::new(r"\b(\w+)\(")?;
 
-    let header = fs::read_to_string(directory.join("internal.h"))?;
-    let shared: BTreeSet<&str> = declaration
-        .captures_iter(&header)
-        .filter_map(|declaration| Some(declaration.get(1)?.as_str()))
-        .collect();
+    let mut headers = String::new();
     let mut texts = BTreeMap::new();
-    for entry in fs::read_dir(directory)? {
-        let file = entry?.path();
-        if file.extension().is_some_and(|extension| extension == "c") {
+    for directory in [directory.to_owned(), directory.join("os").join(system)] {
+        for entry in fs::read_dir(directory)? {
+            let file = entry?.path();
+            if file.is_dir() {
+                continue;
+            }
             let text = fs::read_to_string(&file)?;
-            texts.insert(file, comment.replace_all(&text, "").into_owned());
+            if file.extension().is_some_and(|extension| extension == "c") {
+                texts.insert(file, comment.replace_all(&text, "").into_owned());
+            } else {
+                headers.push_str(&text);
+            }
         }
     }
+    let shared: BTreeSet<&str> = declaration
+        .captures_iter(&headers)
+        .filter_map(|declaration| Some(declaration.get(1)?.as_str()))
+        .collect();
     let mut definitions: BTreeMap<&str, &PathBuf> = BTreeMap::new();
     for (file, text) in &texts {
         for function in definition.captures_iter(text) {
@@ -39,7 +46,7 @@ pub fn calls(directory: &Path) -> Result<BTreeMap<PathBuf, BTreeSet<PathBuf>>> {
     }
     for name in shared {
         if !definitions.contains_key(name) {
-            return Err(format!("no file defines `{name}` of internal.h").into());
+            return Err(format!("no file defines `{name}` of the headers").into());
         }
     }
     let called = |file: &PathBuf, text: &str| {

@@ -230,12 +230,17 @@ fn override_may_name_another_toolkit() -> Result<()> {
     Ok(())
 }
 
+/// Options for files of the run time.
+pub fn runtime_includes() -> [String; 2] {
+    ["", "/os/unix"].map(|below| format!("-I{}/templates/runtime{below}", repository().display()))
+}
+
 /// Builds the program that prints the toolkit major of a file.
 pub fn reader(dir: &Path, flags: &[&str]) -> Result<PathBuf> {
     let reader = dir.join("reader");
     let mut command = Command::new("cc");
-    command.args(flags).arg("-I");
-    command.arg(repository().join("templates/runtime"));
+    command.args(flags);
+    command.args(runtime_includes());
     command.arg(repository().join("tests/programs/toolkit-version.c"));
     succeed(command.arg("-o").arg(&reader))?;
     Ok(reader)

@@ -12,6 +12,7 @@ use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
 use gpustub_tests::{Result, repository};
 
+use crate::built::runtime_includes;
 use crate::shared::{library, load_name, program_with};
 
 /// A library that prints its name when it is loaded.
@@ -188,9 +189,7 @@ fn check_opened_files(table: &str) -> Result<()> {
     let program = dir.path().join("finds");
     let source = repository().join("tests/programs/loader-finds.c");
     let mut command = Command::new("cc");
-    command
-        .arg("-I")
-        .arg(repository().join("templates/runtime"));
+    command.args(runtime_includes());
     succeed(command.arg(source).arg("-o").arg(&program))?;
     for line in table.lines() {
         let words: Vec<_> = line.split(' ').collect();

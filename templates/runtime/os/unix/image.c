@@ -1,9 +1,7 @@
 /* image.c: inspects mapped images: the one that contains this code, and libraries already loaded. */
 #include "internal.h"
 
-#include <dlfcn.h>
 #include <elf.h>
-#include <errno.h>
 #include <limits.h>
 #include <link.h>
 #include <stdio.h>
@@ -15,57 +13,6 @@
 #endif
 #ifndef ElfW
 #define ElfW(type) Elf_##type /* FreeBSD's spelling */
-#endif
-
-/* Returns whether the process has more privileges than its user, so that no variable is read
- * (ld.so(8), "Secure-execution mode"). */
-int is_secure(void)
-{
-#ifdef __linux__
-    return getauxval(AT_SECURE) != 0;
-#else
-    return issetugid();
-#endif
-}
-
-/* Returns the variable's value, or NULL if unset, empty, or in secure-execution mode. */
-const char *read_env(const char *name)
-{
-    const char *value = is_secure() ? NULL : getenv(name);
-    return value && *value ? value : NULL;
-}
-
-#ifdef __aarch64__
-/* Called before the vector registers are saved, which it must not modify. In glibc and musl getauxval
- * is a loop over integers. The call is indirect, because a lazily bound call goes through the loader,
- * which preserves 128 bits of each vector register. (Reading the id register would be shorter, but is an
- * illegal instruction on kernels before 4.11.) */
-MERGED int gpustub1_has_sve(void);
-GENERAL_REGISTERS int gpustub1_has_sve(void)
-{
-#ifdef __linux__
-    unsigned long (*volatile value)(unsigned long) = getauxval;
-    return (value(AT_HWCAP) & (1UL << 22)) != 0; /* HWCAP_SVE */
-#else
-    return 0;
-#endif
-}
-#endif
-
-#if defined(__riscv) || defined(__s390x__)
-/* Called before the vector registers are saved. The call is indirect for the same reason: the loader of RISC-V
- * preserves no vector register. */
-MERGED int gpustub1_has_vectors(void);
-int gpustub1_has_vectors(void)
-{
-#ifdef __riscv
-    enum { VECTORS = 'V' - 'A' };
-#else
-    enum { VECTORS = 11 }; /* HWCAP_S390_VXRS */
-#endif
-    unsigned long (*volatile value)(unsigned long) = getauxval;
-    return (value(AT_HWCAP) & (1UL << VECTORS)) != 0;
-}
 #endif
 
 /* ---- the dynamic section -------------------------------------------------------------------- */
@@ -170,23 +117,6 @@ static char *program_path(const struct own_image *own, const char *name)
     /* A relative name does not hold after a chdir, but without /proc there is no other. */
     char *mapped = name && *name != '/' ? mapped_file(own->address) : NULL;
     return mapped || !name ? mapped : realpath(name, NULL);
-}
-
-/* Lists the paths by which the program was started, as they were written: the one that the kernel got, and
- * argv[0], which names the interpreter of a script. Returns their number. */
-size_t started_names(const char *names[2])
-{
-    size_t count = 0;
-#ifdef __linux__
-    const char *path = (const char *)getauxval(AT_EXECFN);
-    if (path)
-        names[count++] = path;
-    if (program_invocation_name)
-        names[count++] = program_invocation_name;
-#else
-    (void)names;
-#endif
-    return count;
 }
 
 /* Returns the absolute path of the file that contains this code; NULL if unknown. */

@@ -194,4 +194,11 @@ char *cached_file(const char *name, const char **objection)
     free(data);
     return path;
 }
+#else
+char *cached_file(const char *name, const char **objection)
+{
+    (void)name;
+    (void)objection;
+    return NULL;
+}
 #endif

@@ -1,0 +1,60 @@
+/* system.h: headers of Unix systems with ELF, and the names that os.h leaves to them. */
+#ifndef GPUSTUB_SYSTEM_H
+#define GPUSTUB_SYSTEM_H
+
+#ifndef _GNU_SOURCE
+#ifdef _FEATURES_H /* glibc's headers decide at the first of them */
+#error "a header comes first, by -include or in a unity build: compile with -D_GNU_SOURCE"
+#endif
+#define _GNU_SOURCE /* dl_iterate_phdr, dlvsym, dladdr */
+#endif
+#if __SIZEOF_POINTER__ == 4 && !defined(_FILE_OFFSET_BITS)
+#ifdef _FEATURES_H
+#error "a header comes first: compile with -D_FILE_OFFSET_BITS=64"
+#endif
+#define _FILE_OFFSET_BITS 64 /* libraries of more than 2 GiB; struct stat is the kernel's stat64 */
+#endif
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "shared.h"
+
+/* Names of glibc whose newest versions would be needed; see loader.c. GPUSTUB_LINK_LOADER: references for the
+ * linker, which a static glibc needs. */
+#ifdef __GLIBC__
+#ifndef GPUSTUB_LINK_LOADER
+INTERNAL void *loader_dlopen(const char *file, int mode);
+INTERNAL void *loader_dlsym(void *handle, const char *name);
+INTERNAL void *loader_dlvsym(void *handle, const char *name, const char *version);
+INTERNAL int loader_dlinfo(void *handle, int request, void *result);
+INTERNAL char *loader_dlerror(void);
+#define dlopen loader_dlopen
+#define dlsym loader_dlsym
+#define dlvsym loader_dlvsym
+#define dlinfo loader_dlinfo
+#define dlerror loader_dlerror
+#endif
+#ifndef __loongarch__ /* no system call of older kernels; its oldest glibc is newer than 2.33 */
+INTERNAL int file_status(const char *path, struct stat *status);
+#define stat(path, status) file_status(path, status)
+INTERNAL int open_file_status(int file, struct stat *status);
+#define fstat(file, status) open_file_status(file, status)
+#endif
+/* glibc 2.38's headers redirect these to versions for C23, which parse 0b as well. */
+long c17_strtol(const char *text, char **end, int base) __asm__("strtol");
+unsigned long c17_strtoul(const char *text, char **end, int base) __asm__("strtoul");
+#define strtol c17_strtol
+#define atoi(text) ((int)c17_strtol((text), NULL, 10)) /* an inline function that calls strtol */
+#define strtoul c17_strtoul
+long long c17_strtoll(const char *text, char **end, int base) __asm__("strtoll");
+#define strtoll c17_strtoll
+#endif
+
+/* Errors that may be gone at the next attempt. */
+#define SHORTAGES EMFILE, ENFILE, ENOMEM, EAGAIN, EINTR
+
+INTERNAL const void *mapped_address(uintptr_t base, uintptr_t address);
+
+#endif
