@@ -73,7 +73,7 @@ ALWAYS_INLINE int get_int(const void *from, size_t offset)
         __atomic_thread_fence(__ATOMIC_ACQUIRE);                                                   \
         return code arguments;                                                                     \
     }                                                                                              \
-    MERGED extern const struct adapter gpustub1_adapter_##function##_##code;                       \
+    MERGED_DATA extern const struct adapter gpustub1_adapter_##function##_##code;                       \
     __attribute__((section(".data.rel.ro.gpustub1_adapter_" #function "_" #code)))                 \
     const struct adapter gpustub1_adapter_##function##_##code = {                                  \
         .entry = (void (*)(void))adapted_##function##_##code, .limit = __VA_ARGS__};

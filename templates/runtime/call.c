@@ -1,7 +1,6 @@
 /* call.c: slow path of a call without a bound function: binds the library, or returns in its place. */
 #include "internal.h"
 
-#include <errno.h>
 #include <string.h>
 
 /* ---- results in the library's place ------------------------------------------------------------ */
@@ -167,7 +166,7 @@ void *gpustub1_enter(struct slot *slot, struct frame *frame)
     const struct library *library = frame->part->library;
     const struct spec *spec = slot_spec(slot, library);
     enum reason reason = UNLOADING;
-    int error = errno; /* a first call preserves errno as later calls do */
+    const struct saved_errors errors = save_errors(); /* a first call preserves them as later calls do */
     enum trace_mode mode = trace_mode();
     int forced = 0, answered = 0;
     int32_t code = 0;
@@ -197,6 +196,6 @@ void *gpustub1_enter(struct slot *slot, struct frame *frame)
     } else {
         frame->observe = observe_result(slot, spec);
     }
-    errno = error;
+    restore_errors(errors);
     return target;
 }

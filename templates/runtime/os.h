@@ -10,6 +10,8 @@ INTERNAL int32_t process_id(void);
 INTERNAL uintptr_t thread_id(void);
 INTERNAL long thread_number(void);
 INTERNAL void yield_thread(void);
+INTERNAL struct saved_errors save_errors(void);
+INTERNAL void restore_errors(struct saved_errors errors);
 INTERNAL size_t page_size(void);
 INTERNAL int protect_pages(void *start, size_t length, int is_writable);
 INTERNAL void write_stderr(const char *data, size_t length);

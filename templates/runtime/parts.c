@@ -6,7 +6,7 @@
  * the next object's does. */
 static int is_repeated(const struct part *part)
 {
-    for (const struct part *other = __start_gpustub1_parts; other < part; other++)
+    for (const struct part *other = FIRST_PART; other < part; other++)
         if (other->library == part->library && other->first == part->first &&
             other->last == part->last)
             return 1;
@@ -16,8 +16,8 @@ static int is_repeated(const struct part *part)
 /* Returns the next part of a library (NULL: of any library); `after` NULL: the first one. NULL: none left. */
 struct part *next_part(const struct library_state *state, const struct part *after)
 {
-    struct part *part = after ? (struct part *)after + 1 : __start_gpustub1_parts;
-    for (; part < __stop_gpustub1_parts; part++)
+    struct part *part = after ? (struct part *)after + 1 : FIRST_PART;
+    for (; part < END_OF_PARTS; part++)
         if (part->library && (!state || part->library->state == state) && !is_repeated(part))
             return part;
     return NULL;

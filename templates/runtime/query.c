@@ -5,7 +5,7 @@
 
 /* Tables of the libraries of stubs that this image links (client.c); null in an image without any
  * (elf_table.h). */
-extern const struct api *const __start_gpustub1_apis[] HIDDEN, *const __stop_gpustub1_apis[] HIDDEN;
+extern const struct api *const FIRST_API[] HIDDEN, *const END_OF_APIS[] HIDDEN;
 
 /* Returns the table that knows a library, or NULL. */
 static const struct api *find_api(const char *library)
@@ -15,13 +15,13 @@ static const struct api *find_api(const char *library)
         return NULL;
     if (own && own->has_library(library))
         return own;
-    for (const struct api *const *api = __start_gpustub1_apis; api < __stop_gpustub1_apis; api++)
+    for (const struct api *const *api = FIRST_API; api < END_OF_APIS; api++)
         if (*api && (*api)->has_library(library))
             return *api;
     return NULL;
 }
 
-MERGED int gpustub_load(const char *library)
+MERGED int QUERY(load)(const char *library)
 {
     const struct api *api = find_api(library);
     if (!library)
@@ -29,42 +29,42 @@ MERGED int gpustub_load(const char *library)
     return api ? api->load(library) : GPUSTUB_UNKNOWN_LIBRARY;
 }
 
-MERGED int gpustub_is_available(const char *library)
+MERGED int QUERY(is_available)(const char *library)
 {
-    return gpustub_load(library) == GPUSTUB_OK;
+    return QUERY(load)(library) == GPUSTUB_OK;
 }
 
-MERGED int gpustub_has_function(const char *library, const char *function)
+MERGED int QUERY(has_function)(const char *library, const char *function)
 {
     const struct api *api = find_api(library);
     return api ? api->has_function(library, function) : 0;
 }
 
-MERGED const char *gpustub_path(const char *library)
+MERGED const char *QUERY(path)(const char *library)
 {
     const struct api *api = find_api(library);
     return api ? api->path(library) : NULL;
 }
 
-MERGED int gpustub_version(const char *library)
+MERGED int QUERY(version)(const char *library)
 {
     const struct api *api = find_api(library);
     return api ? api->version(library) : 0;
 }
 
-MERGED const char *gpustub_reason(const char *library)
+MERGED const char *QUERY(reason)(const char *library)
 {
     const struct api *api = find_api(library);
     return api ? api->reason(library) : "this program has no stubs for a library of that name";
 }
 
-MERGED const char *gpustub_report(const char *library)
+MERGED const char *QUERY(report)(const char *library)
 {
     const struct api *api = find_api(library);
     return api ? api->report(library) : NULL;
 }
 
-MERGED int gpustub_counts(const char *library, int *bound, int *refused, int *missing)
+MERGED int QUERY(counts)(const char *library, int *bound, int *refused, int *missing)
 {
     const struct api *api = find_api(library);
     if (api)
@@ -75,10 +75,10 @@ MERGED int gpustub_counts(const char *library, int *bound, int *refused, int *mi
         *refused = 0;
     if (missing)
         *missing = 0;
-    return gpustub_load(library);
+    return QUERY(load)(library);
 }
 
-MERGED int gpustub_set_handle(const char *library, void *handle)
+MERGED int QUERY(set_handle)(const char *library, void *handle)
 {
     const struct api *api = find_api(library);
     if (!library || !handle)

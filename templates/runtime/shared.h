@@ -18,13 +18,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "abi.h"
 #include "frame.h"
 #include "gpustub.h"
-
-#define HIDDEN __attribute__((visibility("hidden")))
-
-/* An entry point, or data that an image has once: linkers keep the first definition. */
-#define MERGED __attribute__((weak, visibility("hidden")))
 
 /* In the one translation unit of runtime.c no internal name has external linkage. So none collides with a
  * name of the program, and the run times of several packages share the entry points only. Each file also
@@ -49,33 +45,6 @@ struct slot {
 enum reason { REASON_NONE, LIBRARY_MISSING, FUNCTION_MISSING, FUNCTION_REFUSED, UNLOADING };
 _Static_assert((int)UNLOADING <= SLOT_REASON, "a slot holds any reason");
 
-/* Number of argument registers, and offset of the thunk, which enters gpustub1_slow, in a trampoline. */
-#if defined(__x86_64__)
-#define REGISTER_ARGS 6
-#define THUNK_OFFSET 10
-#elif defined(__aarch64__)
-#define REGISTER_ARGS 8
-#define THUNK_OFFSET 16
-#elif defined(__riscv)
-#define REGISTER_ARGS 8
-#define THUNK_OFFSET 12
-#elif defined(__powerpc64__)
-#define REGISTER_ARGS 8
-#define THUNK_OFFSET 32
-#elif defined(__s390x__)
-#define REGISTER_ARGS 5
-#define THUNK_OFFSET 8
-#elif defined(__i386__)
-#define REGISTER_ARGS 0
-#define THUNK_OFFSET 16
-#elif defined(__arm__)
-#define REGISTER_ARGS 4
-#define THUNK_OFFSET 12
-#elif defined(__loongarch__)
-#define REGISTER_ARGS 8
-#define THUNK_OFFSET 12
-#endif
-
 /* Not aligned: read the spec with slot_spec(). */
 struct slot_info {
     uint8_t spec[2]; /* index into the specs of the part's library, in the target's byte order */
@@ -89,10 +58,10 @@ struct part {
     char *pages_first, *pages_last; /* bounds of the object's slots; no other data shares their pages */
     uint32_t *counts;               /* atomic: calls of each slot, while tracing */
 };
-extern struct part __start_gpustub1_parts[] HIDDEN, __stop_gpustub1_parts[] HIDDEN;
+extern struct part FIRST_PART[] HIDDEN, END_OF_PARTS[] HIDDEN;
 
-/* The placeholder: an image in which no function is used has no other part, and linkers define the two
- * symbols above for an existing section only. */
+/* The placeholder: an image in which no function is used has no other part, and linkers define the bounds
+ * of an existing section only. */
 extern struct part gpustub1_no_part[] HIDDEN;
 
 /* Distance to the parts of an object. Code that refers to it keeps them (elf_table.h). */
@@ -177,8 +146,8 @@ __attribute__((weak)) extern const struct api gpustub1_api;
     extern const struct api GPUSTUB_API_OF(GPUSTUB_EXPORT);                                        \
     __attribute__((visibility("default"))) const struct api GPUSTUB_API_OF(GPUSTUB_EXPORT)
 #else
-MERGED extern const struct api gpustub1_api;
-#define API_TABLE MERGED const struct api gpustub1_api
+MERGED_DATA extern const struct api gpustub1_api;
+#define API_TABLE MERGED_DATA const struct api gpustub1_api
 #endif
 
 /* ---- libraries: written by the generator ---------------------------------------------------- */

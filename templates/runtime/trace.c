@@ -244,10 +244,10 @@ struct observed_call *observe_result(const struct slot *slot, const struct spec 
 
 void gpustub1_returned(struct observed_call *call, uintptr_t result)
 {
-    int error = errno;
+    const struct saved_errors errors = save_errors();
     trace_result(call->slot, call->spec, result);
     free(call);
-    errno = error;
+    restore_errors(errors);
 }
 
 /* Prints the number of calls of each function, at exit. */

@@ -71,6 +71,7 @@ templates![
 templates![
     /// The files of the run time that depend on the operating system (`os.h`), for Unix systems with ELF.
     UNIX:
+    "runtime/os/unix/abi.h",
     "runtime/os/unix/exit.c",
     "runtime/os/unix/file.c",
     "runtime/os/unix/file_check.c",

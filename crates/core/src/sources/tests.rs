@@ -68,7 +68,7 @@ _Static_assert(MAX_HOOK_ARGS == 12, "the generator's limit is 12");
 _Static_assert(MAX_ADAPTER_ARGS == 6, "the generator's limit is 6");
 _Static_assert(MAX_OUT_PARAM_ARG == 63, "the generator's limit is 63");
 _Static_assert(MAX_OUT_PARAM_SIZE == 65535, "the generator's limit is 65535");
-MERGED struct library_state gpustub1_state_acme_lt;
+MERGED_DATA struct library_state gpustub1_state_acme_lt = {0};
 static const struct load_name load_names_of_acme_lt[] = {
     {.major = 3, .name = "libacme.so.3"},
     {.major = 0, .name = "libacme.so"},
@@ -108,7 +108,7 @@ static const struct spec specs_of_acme_lt[] = {
     {.returns = RETURNS_STATUS, .symbol_version = "ACME_1"},
     {.returns = RETURNS_STATUS, .out_params = 2, .out_params_len = 1},
 };
-MERGED const struct library gpustub1_library_acme_lt_eb423a8c56fc121b = {
+MERGED_DATA const struct library gpustub1_library_acme_lt_eb423a8c56fc121b = {
     .state = &gpustub1_state_acme_lt, .family = NULL, .driver = NULL,
     .stubbed = 1, .id = "acme-lt", .title = "acme-lt",
     .override_env = "GPUSTUB_ACME_LT_PATH",

@@ -89,6 +89,16 @@ void yield_thread(void)
     sched_yield();
 }
 
+struct saved_errors save_errors(void)
+{
+    return (struct saved_errors){errno};
+}
+
+void restore_errors(struct saved_errors errors)
+{
+    errno = errors.number;
+}
+
 size_t page_size(void)
 {
     return (size_t)sysconf(_SC_PAGESIZE);

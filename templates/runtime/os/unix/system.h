@@ -52,6 +52,11 @@ long long c17_strtoll(const char *text, char **end, int base) __asm__("strtoll")
 #define strtoll c17_strtoll
 #endif
 
+/* Errors of the last call, which a stub leaves as they are. */
+struct saved_errors {
+    int number;
+};
+
 /* Errors that may be gone at the next attempt. */
 #define SHORTAGES EMFILE, ENFILE, ENOMEM, EAGAIN, EINTR
 
