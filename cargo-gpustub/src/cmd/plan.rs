@@ -275,7 +275,7 @@ fn search_order(library: &LibraryPlan) -> [(&'static str, &[String]); 6] {
         ("first in", &library.dirs_before_loader),
         ("packages", &library.wheel_dirs),
         ("variables", &library.library.root_env),
-        ("toolkits", &library.library.roots),
+        ("toolkits", &library.roots),
         ("then in", &library.dirs_after_loader),
     ]
 }
@@ -388,7 +388,7 @@ impl<'a> LibraryJson<'a> {
                 ("search_dirs", &library.search_dirs[..]),
                 ("wheel_dirs", &library.wheel_dirs),
                 ("root_env", &library.library.root_env),
-                ("roots", &library.library.roots),
+                ("roots", &library.roots),
                 ("root_subdirs", &library.root_subdirs),
                 ("dirs_before_loader", &library.dirs_before_loader),
                 ("dirs_after_loader", &library.dirs_after_loader),

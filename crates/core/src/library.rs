@@ -49,6 +49,17 @@ pub enum VersionProbe {
     },
 }
 
+/// Search keys that replace those of other systems on Windows, where no directory has a fixed path.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WindowsSearch {
+    /// [`Library::wheel_dirs`]: `nvidia/cu13/bin/x86_64`.
+    pub wheel_dirs: Vec<String>,
+    /// [`Library::root_subdirs`]: `bin/x64`.
+    pub root_subdirs: Vec<String>,
+    /// [`Library::preload`].
+    pub preload: Vec<Preload>,
+}
+
 /// A file that the library opens later by a bare name.
 #[derive(Debug, PartialEq, Eq, Clone)]
 pub struct Preload {
@@ -213,6 +224,8 @@ pub struct Library {
     pub dirs_after_loader: Vec<String>,
     /// Files to preload, because the library opens them later.
     pub preload: Vec<Preload>,
+    /// Where it differs on Windows.
+    pub windows: WindowsSearch,
     /// Probes for the toolkit's major where toolkit majors share a load name. The first match counts.
     pub toolkit_version_from: Vec<VersionProbe>,
     /// Whether the majors of load names are the library's own (cuDNN 9), independent of its toolkit's,

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use crate::abi_table::AbiEntry;
 use crate::by_name::ByName;
-use crate::library::{Fallback, Hook, Library, LoadName};
+use crate::library::{Fallback, Hook, Library, LoadName, Preload};
 use crate::manifest::{DlopenNote, LibraryType};
 use crate::target::Target;
 use crate::version::{HeaderVersion, Version};
@@ -81,6 +81,10 @@ pub struct LibraryPlan {
     pub wheel_dirs: Vec<String>,
     /// [`Library::root_subdirs`] of the target.
     pub root_subdirs: Vec<String>,
+    /// [`Library::roots`] of the target.
+    pub roots: Vec<String>,
+    /// [`Library::preload`] of the target.
+    pub preload: Vec<Preload>,
     /// [`Library::dirs_before_loader`] of the target.
     pub dirs_before_loader: Vec<String>,
     /// [`Library::dirs_after_loader`] of the target.

@@ -178,6 +178,19 @@ impl<'a> Planner<'a> {
     /// Plan of a library whose version is queried only.
     fn unstubbed(&self, library: Cow<'static, Library>) -> LibraryPlan {
         let os = &self.target.os;
+        let directories = |dirs: &[String]| local_dirs(self.target, dirs);
+        // All paths of a manifest are those of Unix systems.
+        let fixed = |dirs: &[String]| match os.as_str() {
+            "windows" => Vec::new(),
+            _ => directories(dirs),
+        };
+        let (wheel_dirs, root_subdirs, preload) = match os.as_str() {
+            "windows" => {
+                let windows = &library.windows;
+                (&windows.wheel_dirs, &windows.root_subdirs, &windows.preload)
+            }
+            _ => (&library.wheel_dirs, &library.root_subdirs, &library.preload),
+        };
         LibraryPlan {
             stubbed: false,
             library_type: LibraryType::default(),
@@ -188,10 +201,12 @@ impl<'a> Planner<'a> {
             min_version: None,
             required_functions: Vec::new(),
             search_dirs: Vec::new(),
-            wheel_dirs: local_dirs(self.target, &library.wheel_dirs),
-            root_subdirs: local_dirs(self.target, &library.root_subdirs),
-            dirs_before_loader: local_dirs(self.target, &library.dirs_before_loader),
-            dirs_after_loader: local_dirs(self.target, &library.dirs_after_loader),
+            wheel_dirs: directories(wheel_dirs),
+            root_subdirs: directories(root_subdirs),
+            roots: fixed(&library.roots),
+            dirs_before_loader: fixed(&library.dirs_before_loader),
+            dirs_after_loader: fixed(&library.dirs_after_loader),
+            preload: preload.clone(),
             specs: vec![Spec::default()].into(),
             functions: Vec::new().into(),
             library,

@@ -9,7 +9,7 @@ use crate::decode::Decoder;
 use crate::diag::Diagnostic;
 use crate::spanned::values;
 
-const KEYS: [&str; 3] = ["root-env", "roots", "root-subdirs"];
+const KEYS: [&str; 4] = ["root-env", "roots", "root-subdirs", "windows"];
 
 /// Search keys of a family.
 struct Family {
@@ -17,6 +17,7 @@ struct Family {
     root_env: Vec<String>,
     roots: Vec<String>,
     root_subdirs: Vec<String>,
+    windows_root_subdirs: Vec<String>,
 }
 
 impl Library {
@@ -35,6 +36,7 @@ impl Library {
             (&mut self.root_env, &family.root_env),
             (&mut self.roots, &family.roots),
             (&mut self.root_subdirs, &family.root_subdirs),
+            (&mut self.windows.root_subdirs, &family.windows_root_subdirs),
         ] {
             if list.is_empty() {
                 list.clone_from(shared);
@@ -51,7 +53,17 @@ fn families(text: &str) -> (Vec<Family>, Vec<Diagnostic>) {
             let Some(table) = decoder.table(&value, &KEYS) else {
                 continue;
             };
-            let [root_env, roots, root_subdirs] = KEYS.map(|key| match table.get(key) {
+            let windows = table
+                .get("windows")
+                .and_then(|windows| decoder.table(&windows, &["root-subdirs"]));
+            let windows = windows.as_ref().and_then(|table| table.get("root-subdirs"));
+            let [root_env, roots, root_subdirs, windows_root_subdirs] = [
+                table.get("root-env"),
+                table.get("roots"),
+                table.get("root-subdirs"),
+                windows,
+            ]
+            .map(|value| match value {
                 Some(value) => values(&decoder.strings(&value)),
                 None => Vec::new(),
             });
@@ -60,6 +72,7 @@ fn families(text: &str) -> (Vec<Family>, Vec<Diagnostic>) {
                 root_env,
                 roots,
                 root_subdirs,
+                windows_root_subdirs,
             });
         }
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{
     Fallback, Hook, HookKind, Library, LoadName, Out, Preload, Returns, Role, Status,
-    VersionEncoding, VersionProbe, VersionQuery, is_id, plain_load_names,
+    VersionEncoding, VersionProbe, VersionQuery, WindowsSearch, is_id, plain_load_names,
 };
 use crate::abi_table::AbiTable;
 use crate::by_name::ByName;
@@ -36,14 +36,16 @@ const KEYS: [&str; 20] = [
     "hooks",
     "fallback-symbols",
 ];
-const SEARCH: [&str; 6] = [
+const SEARCH: [&str; 7] = [
     "wheel-dirs",
     "root-env",
     "roots",
     "root-subdirs",
     "dirs-before-loader",
     "dirs-after-loader",
+    "windows",
 ];
+const WINDOWS: [&str; 3] = ["wheel-dirs", "root-subdirs", "preload"];
 const STATUS: [&str; 5] = [
     "library-missing",
     "missing",
@@ -158,7 +160,16 @@ impl Reader<'_, '_> {
             root_subdirs,
             dirs_before_loader,
             dirs_after_loader,
-        ] = SEARCH.map(|key| self.strings(search.as_ref().and_then(|table| table.get(key))));
+        ] = [
+            "wheel-dirs",
+            "root-env",
+            "roots",
+            "root-subdirs",
+            "dirs-before-loader",
+            "dirs-after-loader",
+        ]
+        .map(|key| self.strings(search.as_ref().and_then(|table| table.get(key))));
+        let windows = search.as_ref().and_then(|table| table.get("windows"));
         Some(Library {
             wheel_dirs,
             root_env,
@@ -167,6 +178,7 @@ impl Reader<'_, '_> {
             dirs_before_loader,
             dirs_after_loader,
             preload: self.preload(top),
+            windows: self.windows(windows),
             toolkit_version_from: self.toolkit_version_from(top),
             independent_major: self.flag(top, "independent-major")?,
             has_32_bit: self.flag(top, "has-32-bit")?,
@@ -213,6 +225,17 @@ impl Reader<'_, '_> {
         match value {
             Some(value) => values(&self.decoder.strings(&value)),
             None => Vec::new(),
+        }
+    }
+
+    fn windows(&mut self, value: Option<Value<'_>>) -> WindowsSearch {
+        let Some(table) = value.and_then(|value| self.decoder.table(&value, &WINDOWS)) else {
+            return WindowsSearch::default();
+        };
+        WindowsSearch {
+            wheel_dirs: self.strings(table.get("wheel-dirs")),
+            root_subdirs: self.strings(table.get("root-subdirs")),
+            preload: self.preload(&table),
         }
     }
 

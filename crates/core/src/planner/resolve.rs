@@ -271,6 +271,7 @@ fn user_defined(id: &str) -> Library {
         dirs_before_loader: Vec::new(),
         dirs_after_loader: Vec::new(),
         preload: Vec::new(),
+        windows: Default::default(),
         toolkit_version_from: Vec::new(),
         independent_major: false,
         has_32_bit: true,
