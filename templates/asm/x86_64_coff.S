@@ -1,0 +1,324 @@
+/* x86_64_coff.S: trampolines for x86-64 COFF; the table of functions follows this text. In LLVM's syntax, without a
+ * preprocessor: rustc assembles it (global_asm!), for the GNU and the MSVC targets.
+ *
+ * Microsoft x64 calling convention: argument i is in rcx rdx r8 r9 or on the stack, those of floating-point type in xmm i;
+ * rax r10 r11 are free at a call, but r10 is the static chain of gcc.
+ *
+ * Each section is a COMDAT under a global symbol, since linkers collect COMDATs only, and GNU ld wants the name of a
+ * section to end with `$` and that symbol. References name global symbols, so that none is to a discarded copy. Linkers
+ * sort sections by what follows `$`: hence the letters a, b, c in the names. The names contain the hash of the library's
+ * tables: what has one name has one content.
+ *
+ * Trampolines are leaf functions that only jump, and need no unwind data. */
+
+.macro gpustub_comdat section, flags, symbol
+ .section \section\()$\symbol, "\flags", discard, \symbol
+ .globl \symbol
+.endm
+
+/* A function. `__imp_name`, which callers with dllimport load, is a constant pointer to the trampoline: so both kinds of
+ * callers see one address, which never changes. */
+.macro gpustub_fn library, tables, name, spec
+ gpustub_comdat .text, xr, \name
+ .def \name
+ .scl 2
+ .type 32
+ .endef
+ .p2align 3
+\name:
+ jmpq *gpustub1_s_\library\()_\tables\()_b_\name(%rip)
+ .p2align 3
+ leaq gpustub1_s_\library\()_\tables\()_b_\name(%rip), %rax
+ jmp gpustub1_e_\library\()_\tables
+
+ gpustub_comdat .gpustub, dw, gpustub1_s_\library\()_\tables\()_b_\name
+ .p2align 4
+gpustub1_s_\library\()_\tables\()_b_\name:
+ .quad \name + 8
+ .long gpustub1_i_\library\()_\tables\()_\name - gpustub1_s_\library\()_\tables\()_b_\name
+ .long \name - gpustub1_s_\library\()_\tables\()_b_\name
+
+ gpustub_comdat .rdata, dr, gpustub1_i_\library\()_\tables\()_\name
+gpustub1_i_\library\()_\tables\()_\name:
+ .short \spec
+ .asciz "\name"
+
+ gpustub_comdat .rdata, dr, __imp_\name
+ .p2align 3
+__imp_\name:
+ .quad \name
+.endm
+
+/* struct part. */
+.macro gpustub_part library, tables, first, last
+ gpustub_comdat .gpustubp, dw, gpustub1_p_b_\library\()_\tables
+ .p2align 4
+gpustub1_p_b_\library\()_\tables:
+ .quad gpustub1_library_\library\()_\tables, \first, \last
+ .quad gpustub1_a_pages_first, gpustub1_z_pages_last, 0
+.endm
+
+/* A library of which only the version is queried. */
+.macro gpustub_queried library, tables
+ gpustub_part \library, \tables, gpustub1_a_pages_first, gpustub1_a_pages_first
+.endm
+
+/* Bounds of a library's slots, and the entry of its unbound calls, which passes the part in r11. */
+.macro gpustub_library library, tables
+ gpustub_comdat .gpustub, dw, gpustub1_s_\library\()_\tables\()_a
+ .p2align 4
+gpustub1_s_\library\()_\tables\()_a:
+ .quad 0, 0
+ gpustub_comdat .gpustub, dw, gpustub1_s_\library\()_\tables\()_c
+ .p2align 4
+gpustub1_s_\library\()_\tables\()_c:
+ .quad 0, 0
+ gpustub_part \library, \tables, gpustub1_s_\library\()_\tables\()_a + 16, gpustub1_s_\library\()_\tables\()_c
+ gpustub_comdat .text, xr, gpustub1_e_\library\()_\tables
+gpustub1_e_\library\()_\tables:
+ leaq gpustub1_p_b_\library\()_\tables(%rip), %r11
+ jmp gpustub1_slow
+.endm
+
+/* Keeps the part of another library, a driver, whose version is queried. */
+.macro gpustub_keep library, tables, other, other_tables
+ gpustub_comdat .text, xr, gpustub1_e_\library\()_\tables
+ .long gpustub1_p_b_\other\()_\other_tables - .
+.endm
+
+/* Keeps a part for the queries: its library is known though no function is used. */
+.macro gpustub_known library, tables
+ gpustub_comdat .rdata, dr, gpustub1_own_parts
+ .long gpustub1_p_b_\library\()_\tables - .
+.endm
+
+/* struct adapter_list of a function, before its adapters: it follows the name. */
+.macro gpustub_adapted library, tables, name
+ gpustub_comdat .gpustub, dw, gpustub1_targets_\name
+ .p2align 4
+gpustub1_targets_\name:
+ .quad 0, 0, 0, 0
+ gpustub_comdat .rdata, dr, gpustub1_i_\library\()_\tables\()_\name
+ .long gpustub1_targets_\name - .
+.endm
+
+/* Adapter in C. */
+.macro gpustub_adapter library, tables, name, code
+ gpustub_comdat .rdata, dr, gpustub1_i_\library\()_\tables\()_\name
+ .long gpustub1_adapter_\name\()_\code - .
+.endm
+
+/* Adapter thunk: target of the slot of a function with one more argument, which is null; the arguments after it move
+ * up, from the fourth on to the stack. */
+.macro gpustub_null_argument library, tables, name, argument
+ gpustub_comdat .rdata, dr, gpustub1_i_\library\()_\tables\()_\name
+ .long gpustub1_null_\name\()_\argument - .
+ gpustub_comdat .text, xr, gpustub1_null_\name\()_\argument
+ .p2align 4
+ .seh_proc gpustub1_null_\name\()_\argument
+gpustub1_null_\name\()_\argument:
+ subq $0x38, %rsp
+ .seh_stackalloc 0x38
+ .seh_endprologue
+ movq 0x60(%rsp), %rax          /* the fifth argument, if there is one */
+ .if 5 == \argument
+ movq $0, 0x28(%rsp)
+ .else
+ movq %rax, 0x28(%rsp)
+ .endif
+ .if 4 > \argument
+ movq %r9, 0x20(%rsp)
+ .elseif 4 == \argument
+ movq $0, 0x20(%rsp)
+ .else
+ movq %rax, 0x20(%rsp)
+ .endif
+ gpustub_argument 3, \argument, %r9, %r8
+ gpustub_argument 2, \argument, %r8, %rdx
+ gpustub_argument 1, \argument, %rdx, %rcx
+ gpustub_argument 0, \argument, %rcx, %rcx
+ call *gpustub1_targets_\name(%rip)
+ addq $0x38, %rsp
+ ret
+ .seh_endproc
+.endm
+
+.macro gpustub_argument number, null, register, before
+ .if \number > \null
+ movq \before, \register
+ .elseif \number == \null
+ movq $0, \register
+ .endif
+.endm
+
+/* Mark: objects with other contents under the same symbol do not link (IMAGE_COMDAT_SELECT_EXACT_MATCH). */
+.macro gpustub_mark symbol, text
+ .section .rdata$\symbol, "dr", same_contents, \symbol
+ .globl \symbol
+\symbol:
+ .asciz "\text"
+.endm
+.macro gpustub_headers library, version
+ gpustub_mark gpustub_error_incompatible_header_versions_of_\library\()__see_header_version_in_GpuStub_toml, "\version"
+ gpustub_declares \library, yes
+.endm
+.macro gpustub_declares library, answer
+ gpustub_mark gpustub_error_some_packages_lack_header_version_of_\library\()__see_header_version_in_GpuStub_toml, "\answer"
+.endm
+ gpustub_mark gpustub_error_incompatible_gpustub_versions__update_gpustub_build_in_both_packages, "1"
+
+/* ---- bounds ------------------------------------------------------------------------------------- */
+
+ gpustub_comdat .gpustub, dw, gpustub1_a_pages_first
+ .p2align 12
+gpustub1_a_pages_first:
+ .quad 0, 0
+ gpustub_comdat .gpustub, dw, gpustub1_z_pages_last
+ .p2align 12
+gpustub1_z_pages_last:
+ .quad 0, 0
+
+/* Placeholders. */
+ gpustub_comdat .gpustubp, dw, gpustub1_p_a
+ .p2align 4
+gpustub1_p_a:
+ .quad 0, 0, 0, 0, 0, 0
+ gpustub_comdat .gpustubp, dw, gpustub1_p_c
+ .p2align 4
+gpustub1_p_c:
+ .quad 0, 0, 0, 0, 0, 0
+
+/* Not zero: this image has parts (api.c). */
+ gpustub_comdat .rdata, dr, gpustub1_own_parts
+ .p2align 2
+gpustub1_own_parts:
+ .long 1
+
+/* ---- the first call ------------------------------------------------------------------------------ */
+
+/* rax: the slot, r11: the part. The frame has 32 bytes for the functions that it calls, struct frame at 0x20, and r10,
+ * mxcsr, the x87 control word, xmm0-5. No function of a GPU library has the convention __vectorcall, which passes more. */
+ gpustub_comdat .text, xr, gpustub1_slow
+ .def gpustub1_slow
+ .scl 2
+ .type 32
+ .endef
+ .p2align 4
+ .seh_proc gpustub1_slow
+gpustub1_slow:
+ subq $0xe8, %rsp
+ .seh_stackalloc 0xe8
+ .seh_endprologue
+ movq %rcx, 0x20(%rsp)
+ movq %rdx, 0x28(%rsp)
+ movq %r8, 0x30(%rsp)
+ movq %r9, 0x38(%rsp)
+ leaq 0x110(%rsp), %rcx         /* after the return address and the home of four registers */
+ movq %rcx, 0x48(%rsp)
+ movq %r11, 0x60(%rsp)
+ movl 12(%rax), %r8d
+ andl $7, %r8d
+ jz 1f
+ /* No function to jump to. */
+ movq (%r11), %rcx              /* the library */
+ movslq 8(%rax), %rdx
+ movzwl (%rax,%rdx), %edx
+ imulq $40, %rdx
+ addq 8(%rcx), %rdx             /* its spec */
+ leaq 0x20(%rsp), %r9
+ call *gpustub1_entries+8(%rip)
+ jmp 2f
+1: movq %r10, 0x68(%rsp)
+ movq $0, 0x50(%rsp)
+ /* A DLL's start-up code may set the rounding or denormal mode, which must not affect the call. */
+ stmxcsr 0x70(%rsp)
+ fnstcw 0x74(%rsp)
+ movaps %xmm0, 0x80(%rsp)
+ movaps %xmm1, 0x90(%rsp)
+ movaps %xmm2, 0xa0(%rsp)
+ movaps %xmm3, 0xb0(%rsp)
+ movaps %xmm4, 0xc0(%rsp)
+ movaps %xmm5, 0xd0(%rsp)
+ movq %rax, %rcx
+ leaq 0x20(%rsp), %rdx
+ call *gpustub1_entries(%rip)
+ fldcw 0x74(%rsp)
+ ldmxcsr 0x70(%rsp)
+ testq %rax, %rax
+ jz 2f
+ movaps 0x80(%rsp), %xmm0
+ movaps 0x90(%rsp), %xmm1
+ movaps 0xa0(%rsp), %xmm2
+ movaps 0xb0(%rsp), %xmm3
+ movaps 0xc0(%rsp), %xmm4
+ movaps 0xd0(%rsp), %xmm5
+ movq 0x20(%rsp), %rcx
+ movq 0x28(%rsp), %rdx
+ movq 0x30(%rsp), %r8
+ movq 0x38(%rsp), %r9
+ movq 0x68(%rsp), %r10
+ addq $0xe8, %rsp
+ .byte 0x48, 0xff, 0xe0         /* rex.w jmp *%rax: the form that unwinders know as the end of a function */
+2: movq 0x50(%rsp), %rax
+ xorps %xmm0, %xmm0
+ addq $0xe8, %rsp
+ ret
+ .seh_endproc
+
+/* ---- functions of gpustub.h ----------------------------------------------------------------------- */
+
+.macro gpustub_query name, offset
+ gpustub_comdat .text, xr, gpustub_\name
+ .def gpustub_\name
+ .scl 2
+ .type 32
+ .endef
+gpustub_\name:
+ jmpq *gpustub1_entries+\offset(%rip)
+.endm
+ gpustub_query load, 24
+ gpustub_query is_available, 32
+ gpustub_query has_function, 40
+ gpustub_query path, 48
+ gpustub_query version, 56
+ gpustub_query reason, 64
+ gpustub_query report, 72
+ gpustub_query counts, 80
+ gpustub_query set_handle, 88
+
+/* ---- the exit -------------------------------------------------------------------------------------- */
+
+ gpustub_comdat .data, dw, gpustub1_on_exit
+ .p2align 3
+gpustub1_on_exit:
+ .quad 0
+ gpustub_comdat .data, dw, gpustub1_exiting
+gpustub1_exiting:
+ .byte 0
+ gpustub_comdat .data, dw, gpustub1_closing
+gpustub1_closing:
+ .byte 0
+
+/* TLS callback (PE Format, "The .tls Section"): DLL_PROCESS_DETACH is 0, and its last argument is null if FreeLibrary is
+ * the reason. It runs after the code of DLLs that were loaded later, but before this module's own end. */
+ gpustub_comdat .text, xr, gpustub1_exit
+gpustub1_exit:
+ testl %edx, %edx
+ jnz 1f
+ movb $1, gpustub1_exiting(%rip)
+ testq %r8, %r8
+ setz gpustub1_closing(%rip)
+ movq gpustub1_on_exit(%rip), %rax
+ testq %rax, %rax
+ jz 1f
+ jmpq *%rax
+1: ret
+ .long _tls_used - .            /* makes linkers write the TLS directory */
+
+/* A root of the linker's garbage collection: each object has it, and a module may call it twice. */
+ .section .CRT$XLE, "dr"
+ .p2align 3
+ .quad gpustub1_exit
+
+/* ---- the table --------------------------------------------------------------------------------------- */
+
