@@ -1,0 +1,29 @@
+/* abi.h: names of linkage and calling convention, for COFF and the Microsoft x64 ABI. */
+#ifndef GPUSTUB_ABI_H
+#define GPUSTUB_ABI_H
+
+#define HIDDEN
+
+/* Linkers of COFF merge no functions of C, only data: entry points are static, and all packages call them through
+ * the first package's table (entries.c). */
+#define MERGED       static
+#define MERGED_DATA  __declspec(selectany)
+#define DECLARE_MERGED extern
+#define RELOCATED(name)
+#define WEAK_TARGETS
+#define QUERY(name)  public_##name
+
+/* Whether gpustub1_slow can report the results of calls. */
+#define OBSERVES_RESULTS 0
+
+/* Bounds of the parts (x86_64_coff.S). There are no shared stubs. */
+#define FIRST_PART   gpustub1_p_a
+#define END_OF_PARTS gpustub1_p_c
+#define FIRST_API    gpustub1_no_api
+#define END_OF_APIS  gpustub1_no_api
+
+/* Number of argument registers, and offset of the thunk, which enters gpustub1_slow, in a trampoline. */
+#define REGISTER_ARGS 4
+#define THUNK_OFFSET  8
+
+#endif
