@@ -1,0 +1,15 @@
+/* exit.c: the end of the process, or of this module: x86_64_coff.S has a TLS callback, which runs before the code of
+ * this module's destructors ends, and tells them apart. */
+#include "internal.h"
+
+extern char gpustub1_closing; /* whether FreeLibrary is the reason */
+
+void watch_exit(void (*unbind)(void))
+{
+    (void)unbind;
+}
+
+int is_closing(void)
+{
+    return gpustub1_closing;
+}

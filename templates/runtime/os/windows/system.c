@@ -1,0 +1,11 @@
+/* system.c: the files of this directory, as a part of the translation unit of runtime.c. */
+#include "text.c"
+#include "process.c"
+#include "file.c"
+#include "image.c"
+#include "library.c"
+#include "python.c"
+#include "toolkit_version.c"
+#include "file_check.c"
+#include "exit.c"
+#include "entries.c"
