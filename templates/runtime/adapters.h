@@ -65,7 +65,7 @@ ALWAYS_INLINE int get_int(const void *from, size_t offset)
 #define DROP(...)
 
 #define DEFINE_ADAPTER(function, code, parameters, arguments, ...)                                 \
-    extern void *gpustub1_targets_##function[] __attribute__((weak, visibility("hidden")));        \
+    extern void *gpustub1_targets_##function[] WEAK_TARGETS;                                       \
     __attribute__((section(".text.adapted_" #function "_" #code)))                                 \
     static int adapted_##function##_##code parameters                                              \
     {                                                                                              \
@@ -73,8 +73,8 @@ ALWAYS_INLINE int get_int(const void *from, size_t offset)
         __atomic_thread_fence(__ATOMIC_ACQUIRE);                                                   \
         return code arguments;                                                                     \
     }                                                                                              \
-    MERGED_DATA extern const struct adapter gpustub1_adapter_##function##_##code;                       \
-    __attribute__((section(".data.rel.ro.gpustub1_adapter_" #function "_" #code)))                 \
+    DECLARE_MERGED const struct adapter gpustub1_adapter_##function##_##code;                      \
+    RELOCATED(gpustub1_adapter_##function##_##code) MERGED_DATA                                    \
     const struct adapter gpustub1_adapter_##function##_##code = {                                  \
         .entry = (void (*)(void))adapted_##function##_##code, .limit = __VA_ARGS__};
 

@@ -364,7 +364,7 @@ void open_candidate(struct search *search, struct candidate *candidate)
         reject_candidate(search, candidate, dangling_reason(file));
     } else if (by_loader || (!reject_impostor(search, candidate, file) &&
                              !skip_other_toolkit(search, candidate, file))) {
-        void *handle = open_library(file);
+        void *handle = open_library(file, search->library->role);
         if (handle)
             accept_library(search, candidate, handle);
         else

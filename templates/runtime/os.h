@@ -37,7 +37,7 @@ INTERNAL char *cached_file(const char *name, const char **objection);
 INTERNAL int32_t toolkit_major(const struct library *library, const char *path);
 
 /* library.c: the loader */
-INTERNAL void *open_library(const char *name);
+INTERNAL void *open_library(const char *name, enum role role);
 INTERNAL void *loaded_library(const char *name);
 INTERNAL char *open_error(const char *name, size_t size, int *is_short);
 INTERNAL void *find_symbol(void *handle, const char *name);
@@ -45,6 +45,7 @@ INTERNAL void *find_versioned_symbol(void *handle, const char *name, const char 
 INTERNAL void clear_errors(void);
 INTERNAL int loader_finds(void *handle, const char *name);
 INTERNAL void add_loader_dirs(struct search_dirs *dirs);
+INTERNAL void add_last_dirs(struct search_dirs *dirs);
 INTERNAL const char *missing_loader_hint(void);
 
 /* image.c: images of the process */

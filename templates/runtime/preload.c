@@ -27,7 +27,7 @@ static int preload_from(const char *directory, const char *name, int is_prefix, 
         if (is_prefix || !strcmp(file, name)) {
             found = 1;
             if (!loader_finds(handle, file))
-                (void)open_library(paths[i]);
+                (void)open_library(paths[i], ROLE_TOOLKIT);
         }
         free(paths[i]);
     }
@@ -52,7 +52,7 @@ static void preload_file(const struct search *search, const struct preload *entr
     const struct result *result = search->result;
     const char *slash = strrchr(entry->file, '/');
     const char *base = slash ? slash + 1 : entry->file;
-    int is_prefix = *base && base[strlen(base) - 1] == '.'; /* the major follows */
+    int is_prefix = *base && strchr("._", base[strlen(base) - 1]); /* the major follows */
     int32_t major = slash ? result->toolkit : result->major;
     struct text name = {NULL, 0, 0};
     append(&name, base);

@@ -121,6 +121,8 @@ void list_search_dirs(struct search_dirs *dirs, const struct library *library, c
         add_toolkit_roots(dirs, library);
     add_fixed_dirs(dirs, own, library->dirs_after_loader,
                    library->role == ROLE_DRIVER ? "driver directory" : "well-known directory");
+    if (is_toolkit)
+        add_last_dirs(dirs);
     dirs->except = NULL;
     free(own);
 }

@@ -146,7 +146,7 @@ __attribute__((weak)) extern const struct api gpustub1_api;
     extern const struct api GPUSTUB_API_OF(GPUSTUB_EXPORT);                                        \
     __attribute__((visibility("default"))) const struct api GPUSTUB_API_OF(GPUSTUB_EXPORT)
 #else
-MERGED_DATA extern const struct api gpustub1_api;
+DECLARE_MERGED const struct api gpustub1_api;
 #define API_TABLE MERGED_DATA const struct api gpustub1_api
 #endif
 
@@ -183,7 +183,7 @@ struct version_probe {
     const char *sibling; /* name, up to .so, of the file beside it to read; NULL: the file itself */
 };
 
-/* Files that a library opens later by a bare name. A name that ends with a dot is followed by the major: of
+/* Files that a library opens later by a bare name. A name that ends with `.` or `_` is followed by the major: of
  * the toolkit, if the file has a directory (below a site-packages directory or toolkit root); else of the
  * library, beside which the file is. */
 struct preload {

@@ -34,6 +34,7 @@ templates![
     "asm/s390x.S",
     "asm/x86.S",
     "asm/x86_64.S",
+    "asm/x86_64_coff.S",
 ];
 
 templates![
@@ -83,6 +84,24 @@ templates![
     "runtime/os/unix/system.c",
     "runtime/os/unix/system.h",
     "runtime/os/unix/toolkit_version.c",
+];
+
+templates![
+    /// The same for Windows.
+    WINDOWS:
+    "runtime/os/windows/abi.h",
+    "runtime/os/windows/entries.c",
+    "runtime/os/windows/exit.c",
+    "runtime/os/windows/file.c",
+    "runtime/os/windows/file_check.c",
+    "runtime/os/windows/image.c",
+    "runtime/os/windows/library.c",
+    "runtime/os/windows/process.c",
+    "runtime/os/windows/python.c",
+    "runtime/os/windows/system.c",
+    "runtime/os/windows/system.h",
+    "runtime/os/windows/text.c",
+    "runtime/os/windows/toolkit_version.c",
 ];
 
 templates![

@@ -5,6 +5,7 @@
 //! library, included by the run time.
 
 mod adapted;
+mod coff;
 mod errors;
 mod initializers;
 mod libraries;
@@ -46,21 +47,36 @@ pub fn function_table(plan: &Plan, id: &str) -> String {
 
 /// Sources of a plan, with this value of `GPUSTUB_RETAIN` (`elf_table.h`).
 fn with_table(plan: &Plan, retain: u8) -> SourceSet {
-    let assembly = format!("asm/{}.S", plan.target.arch);
+    let tables = all_tables(plan);
     let mut sources = SourceSet::new();
+    let is_windows = plan.target.os == "windows";
+    let suffix = if is_windows { "_coff" } else { "" };
+    let assembly = format!("asm/{}{suffix}.S", plan.target.arch);
     for template in gpustub_templates::ASM {
-        if template.path == assembly {
+        if template.path != assembly {
+            continue;
+        }
+        if is_windows {
+            sources.insert("stubs.s", coff::assembly(template.text, plan, &tables));
+            sources.insert("stubs.rs", coff::SOURCE.to_owned());
+        } else {
             sources.insert("stubs.S", template.text.to_owned());
         }
     }
     // One flat directory: the files of all systems have the same names.
-    for template in [gpustub_templates::RUNTIME, gpustub_templates::UNIX].concat() {
+    let system = if is_windows {
+        gpustub_templates::WINDOWS
+    } else {
+        gpustub_templates::UNIX
+    };
+    for template in [gpustub_templates::RUNTIME, system].concat() {
         let name = template.path.rsplit('/').next();
         sources.insert(name.unwrap_or(template.path), template.text.to_owned());
     }
     adapted::add_files(plan, &mut sources);
-    let tables = all_tables(plan);
-    sources.insert("gpustub_table.inc", table(plan, &tables, retain, None));
+    if !is_windows {
+        sources.insert("gpustub_table.inc", table(plan, &tables, retain, None));
+    }
     sources.insert("gpustub_libraries.inc", libraries::render(plan, &tables));
     sources
 }

@@ -24,6 +24,7 @@ pub struct Target {
 /// The targets that have trampolines, for messages.
 pub const SUPPORTED: &[&str] = &[
     "x86_64 and aarch64 for Linux and FreeBSD",
+    "x86_64 for Windows with the GNU ABI",
     "riscv64, powerpc64le, s390x, loongarch64, i686 and hard-float armv7 for Linux",
 ];
 
@@ -104,6 +105,7 @@ impl Target {
         let is_known_os = match self.os.as_str() {
             "linux" => ["gnu", "musl"].contains(&self.env.as_str()),
             "freebsd" => ["x86_64", "aarch64"].contains(&self.arch.as_str()),
+            "windows" => self.arch == "x86_64" && self.env == "gnu",
             _ => false,
         };
         if !is_known_arch || !is_known_os {
@@ -133,6 +135,11 @@ impl Target {
 
     /// Error if stubs cannot be a shared library for this target.
     pub fn check_shared_stubs(&self) -> Option<Diagnostic> {
+        if self.os == "windows" {
+            let message = format!("stubs cannot be a shared library for {}", self.triple);
+            let help = "leave out `type`: static stubs";
+            return Some(Diagnostic::error(&UNSUPPORTED_TARGET, message).help(help));
+        }
         self.crt_static.then(|| {
             let message = format!(
                 "programs for {} are static (`crt-static`), and cannot load the shared stubs of this package",
@@ -190,7 +197,9 @@ mod tests {
                 Some("unsupported-target"),
             ),
             ("sparc64-unknown-linux-gnu", Some("unsupported-target")),
+            ("x86_64-pc-windows-gnu", None),
             ("x86_64-pc-windows-msvc", Some("unsupported-target")),
+            ("i686-pc-windows-gnu", Some("unsupported-target")),
             ("aarch64-apple-darwin", Some("unsupported-target")),
             ("aarch64-linux-android", Some("unsupported-target")),
         ] {

@@ -61,12 +61,17 @@ impl Settings {
         for variable in toolchain::variables(&target.triple, &host) {
             self.env.rerun_if_env_changed(&variable);
         }
-        Toolchain::find(
+        let tools = Toolchain::find(
             target,
             &host,
             scratch,
             self.compiler.as_deref(),
             self.archiver.as_deref(),
-        )
+        )?;
+        // Cargo sets the variable for build scripts.
+        Ok(match self.env.get("RUSTC") {
+            Some(rustc) => tools.with_rustc(rustc),
+            None => tools,
+        })
     }
 }

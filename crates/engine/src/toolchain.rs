@@ -45,6 +45,8 @@ pub struct Toolchain {
     archiver: Tool,
     target: Target,
     cross: bool,
+    /// Assembles the stubs for Windows.
+    rustc: OsString,
 }
 
 /// Whether an archive gets an index of its symbols.
@@ -119,6 +121,7 @@ fn underscores(triple: &str) -> String {
 /// end of each `asm/<arch>.S`).
 pub fn protection(target: &Target) -> Option<&'static str> {
     match target.arch.as_str() {
+        _ if target.os == "windows" => None,
         "x86_64" | "x86" => Some("-fcf-protection=full"),
         "aarch64" => Some("-mbranch-protection=standard"),
         _ => None,
@@ -146,7 +149,14 @@ impl Toolchain {
             archiver: Tool::new(&archiver)?,
             target: target.clone(),
             cross: target.triple != host,
+            rustc: "rustc".into(),
         })
+    }
+
+    /// Uses this rustc (`RUSTC` of build scripts).
+    pub fn with_rustc(mut self, rustc: OsString) -> Self {
+        self.rustc = rustc;
+        self
     }
 
     /// Compiles the sources in `dir` and puts the objects into the archive `library`.
@@ -227,7 +237,10 @@ impl Toolchain {
         runtime_defines.push(ADAPTERS_APART);
         thread::scope(|scope| {
             let thread = scope.spawn(|| {
-                self.object(dir, defines, "stubs.S", stubs)?;
+                match self.target.os.as_str() {
+                    "windows" => self.assemble(dir, stubs)?,
+                    _ => self.object(dir, defines, "stubs.S", stubs)?,
+                }
                 self.object(dir, defines, "adapters.c", adapters)
             });
             let result = self.object(dir, &runtime_defines, "runtime.c", runtime);
@@ -236,6 +249,28 @@ impl Toolchain {
                 .unwrap_or_else(|panic| resume_unwind(panic))
                 .and(result)
         })
+    }
+
+    /// Assembles the stubs for Windows, `stubs.rs` in `dir`.
+    fn assemble(&self, dir: &Path, object: &str) -> Result<(), Error> {
+        let mut command = Command::new(&self.rustc);
+        command.current_dir(dir).args([
+            "--target",
+            &self.target.triple,
+            "--crate-type=lib",
+            "--crate-name=gpustub_stubs",
+            "-Ccodegen-units=1",
+            "-Cdebuginfo=0",
+            "stubs.rs",
+        ]);
+        let output = command
+            .arg(format!("--emit=obj={object}"))
+            .output()
+            .map_err(|e| Error::io("run", Path::new(&self.rustc), &e))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(tool_error("rustc failed to assemble", &command, &output))
     }
 
     /// Compiles one source in `dir`.
@@ -382,8 +417,12 @@ impl Toolchain {
     }
 }
 
-/// Architecture of an object in cargo's spelling, by e_ident and e_machine (gABI, "ELF Header").
+/// Architecture of an object in cargo's spelling, by e_ident and e_machine (gABI, "ELF Header"), or by Machine (PE
+/// Format, "COFF File Header").
 fn machine(object: &[u8]) -> &'static str {
+    if let Some([0x64, 0x86]) = object.get(..2) {
+        return "x86_64";
+    }
     let Some([0x7f, b'E', b'L', b'F', class, data, .., a, b]) = object.get(..20) else {
         return "something else";
     };

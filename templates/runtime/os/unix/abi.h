@@ -7,9 +7,19 @@
 /* An entry point, or data that an image has once: linkers keep the first definition. */
 #define MERGED __attribute__((weak, visibility("hidden")))
 #define MERGED_DATA MERGED
+#define DECLARE_MERGED MERGED extern
+
+/* Section of data with relocations that is read-only after start-up. */
+#define RELOCATED(name) __attribute__((section(".data.rel.ro." #name)))
+
+/* The targets of adapters may be those of another object. */
+#define WEAK_TARGETS __attribute__((weak, visibility("hidden")))
 
 /* Name of a function of gpustub.h, where it is defined. */
 #define QUERY(name) gpustub_##name
+
+/* Whether gpustub1_slow can report the results of calls. */
+#define OBSERVES_RESULTS 1
 
 /* Bounds of the parts, and of the tables of shared stubs, by the linker. */
 #define FIRST_PART __start_gpustub1_parts

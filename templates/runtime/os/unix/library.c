@@ -9,8 +9,9 @@
 /* ---- libraries and symbols --------------------------------------------------------------------- */
 
 /* Loads a file, or a bare name that the loader resolves. NULL: open_error() has the reason. */
-void *open_library(const char *name)
+void *open_library(const char *name, enum role role)
 {
+    (void)role;
     return dlopen(name, RTLD_LAZY | RTLD_LOCAL);
 }
 
@@ -123,6 +124,12 @@ int loader_finds(void *handle, const char *name)
     (void)name;
 #endif
     return found;
+}
+
+/* The loader's directories are all. */
+void add_last_dirs(struct search_dirs *dirs)
+{
+    (void)dirs;
 }
 
 /* Adds the loader's search, and the directories that it searches, since the loader cannot be queried
