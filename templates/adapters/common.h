@@ -257,7 +257,7 @@ static inline int is_changed(const char *name, int driver, int version)
     static const struct {
         int version;
         char name[36];
-    } changes[] __attribute__((section(".rodata.gpustub_driver_changes"))) = {
+    } changes[] CONSTANT_SECTION(gpustub_driver_changes) = {
         {11040, "cuCtxCreate"},
         {12050, "cuCtxCreate"},
         {13000, "cuCtxGetDevice"},

@@ -252,6 +252,9 @@ gpustub1_slow:
  movaps 0xb0(%rsp), %xmm3
  movaps 0xc0(%rsp), %xmm4
  movaps 0xd0(%rsp), %xmm5
+ movq 0x58(%rsp), %r11          /* the record of an observed call */
+ testq %r11, %r11
+ jnz 3f
  movq 0x20(%rsp), %rcx
  movq 0x28(%rsp), %rdx
  movq 0x30(%rsp), %r8
@@ -262,6 +265,56 @@ gpustub1_slow:
 2: movq 0x50(%rsp), %rax
  xorps %xmm0, %xmm0
  addq $0xe8, %rsp
+ ret
+ /* An observed call. Only the caller knows the size of the arguments on its stack, so the function runs on this very
+  * stack, and the caller's rbp, return address and rsp move into the record, struct observed_call. */
+3: movq %rbp, 0(%r11)
+ movq 0xe8(%rsp), %rcx
+ movq %rcx, 8(%r11)
+ leaq 0xf0(%rsp), %rcx
+ movq %rcx, 32(%r11)
+ movq %r11, %rbp
+ movq 0x20(%rsp), %rcx
+ movq 0x28(%rsp), %rdx
+ movq 0x30(%rsp), %r8
+ movq 0x38(%rsp), %r9
+ movq 0x68(%rsp), %r10
+ addq $0xf0, %rsp
+ jmp gpustub1_observed
+ .seh_endproc
+
+/* Unwinding finds the caller's frame in the record, by rbp: there the caller's rbp, then a machine frame (PE Format and
+ * "x64 exception handling", UWOP_PUSH_MACHFRAME: rip, cs, flags, rsp, ss). The `call` and `ret` match those of the
+ * caller, as shadow stacks require. */
+ gpustub_comdat .text, xr, gpustub1_observed
+ .def gpustub1_observed
+ .scl 2
+ .type 32
+ .endef
+ .p2align 4
+ .seh_proc gpustub1_observed
+gpustub1_observed:
+ .seh_pushframe
+ .seh_pushreg %rbp
+ .seh_setframe %rbp, 0
+ .seh_endprologue
+ call *%rax
+ subq $0x50, %rsp
+ movq %rax, 0x20(%rsp)
+ movaps %xmm0, 0x30(%rsp)
+ movq 8(%rbp), %rcx
+ movq %rcx, 0x28(%rsp)
+ movq 0(%rbp), %rcx
+ movq %rcx, 0x40(%rsp)
+ movq %rbp, %rcx
+ movq %rax, %rdx
+ call *gpustub1_entries+16(%rip)
+ movq 0x20(%rsp), %rax
+ movaps 0x30(%rsp), %xmm0
+ movq 0x40(%rsp), %rbp
+ movq 0x28(%rsp), %rcx
+ addq $0x50, %rsp
+ pushq %rcx
  ret
  .seh_endproc
 

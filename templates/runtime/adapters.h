@@ -66,7 +66,7 @@ ALWAYS_INLINE int get_int(const void *from, size_t offset)
 
 #define DEFINE_ADAPTER(function, code, parameters, arguments, ...)                                 \
     extern void *gpustub1_targets_##function[] WEAK_TARGETS;                                       \
-    __attribute__((section(".text.adapted_" #function "_" #code)))                                 \
+    CODE_SECTION(adapted_##function##_##code)                                                      \
     static int adapted_##function##_##code parameters                                              \
     {                                                                                              \
         targets to = gpustub1_targets_##function;                                                  \

@@ -97,13 +97,9 @@ struct frame {
  * after storing frame->result. */
 MERGED void *gpustub1_enter(struct slot *slot, struct frame *frame);
 
-/* A call whose result is reported. gpustub1_slow writes the first three fields. The first two are laid out as
- * a frame record (AAPCS64 6.4.6), for tools that follow frame pointers; on 32-bit Arm the three are the caller's
- * r11, sp and lr. */
+/* A call whose result is reported. */
 struct observed_call {
-    uintptr_t caller_frame;   /* the caller's frame pointer: its register points at this record */
-    uintptr_t return_address; /* into the caller */
-    uintptr_t has_scalable;   /* AArch64, RISC-V: whether scalable vectors are saved */
+    OBSERVED_FRAME
     const struct slot *slot;
     const struct spec *spec;
 };

@@ -233,7 +233,7 @@ void trace_answer(const struct slot *slot, const struct spec *spec, uintptr_t re
 struct observed_call *observe_result(const struct slot *slot, const struct spec *spec)
 {
     struct observed_call *call = NULL;
-    if (OBSERVES_RESULTS && is_tracing() && spec->returns != RETURNS_VOID && spec->returns != RETURNS_ZEROED_STRUCT)
+    if (is_tracing() && spec->returns != RETURNS_VOID && spec->returns != RETURNS_ZEROED_STRUCT)
         call = calloc(1, sizeof *call);
     if (call) {
         call->slot = slot;

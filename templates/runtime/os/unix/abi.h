@@ -9,7 +9,9 @@
 #define MERGED_DATA MERGED
 #define DECLARE_MERGED MERGED extern
 
-/* Section of data with relocations that is read-only after start-up. */
+/* Sections of their own, for compilers without -ffunction-sections: code, constants, and constants with relocations. */
+#define CODE_SECTION(name) __attribute__((section(".text." #name)))
+#define CONSTANT_SECTION(name) __attribute__((section(".rodata." #name)))
 #define RELOCATED(name) __attribute__((section(".data.rel.ro." #name)))
 
 /* The targets of adapters may be those of another object. */
@@ -18,8 +20,12 @@
 /* Name of a function of gpustub.h, where it is defined. */
 #define QUERY(name) gpustub_##name
 
-/* Whether gpustub1_slow can report the results of calls. */
-#define OBSERVES_RESULTS 1
+/* What gpustub1_slow writes into a struct observed_call. The first two are laid out as a frame record (AAPCS64 6.4.6),
+ * for tools that follow frame pointers; on 32-bit Arm the three are the caller's r11, sp and lr. */
+#define OBSERVED_FRAME                                                                             \
+    uintptr_t caller_frame;   /* the caller's frame pointer: its register points at this record */ \
+    uintptr_t return_address; /* into the caller */                                                \
+    uintptr_t has_scalable;   /* AArch64, RISC-V: whether scalable vectors are saved */
 
 /* Bounds of the parts, and of the tables of shared stubs, by the linker. */
 #define FIRST_PART __start_gpustub1_parts

@@ -9,12 +9,18 @@
 #define MERGED       static
 #define MERGED_DATA  __declspec(selectany)
 #define DECLARE_MERGED extern
+
+/* Sections of their own, for compilers without -ffunction-sections: code and constants. Those with relocations are
+ * COMDATs, which have one. */
+#define CODE_SECTION(name) __attribute__((section(".text$" #name)))
+#define CONSTANT_SECTION(name) __attribute__((section(".rdata$" #name)))
 #define RELOCATED(name)
 #define WEAK_TARGETS
 #define QUERY(name)  public_##name
 
-/* Whether gpustub1_slow can report the results of calls. */
-#define OBSERVES_RESULTS 0
+/* What gpustub1_slow writes into a struct observed_call: a frame that unwinders read (x86_64_coff.S). */
+#define OBSERVED_FRAME                                                                             \
+    uintptr_t caller_frame, return_address, code_segment, flags, stack, stack_segment;
 
 /* Bounds of the parts (x86_64_coff.S). There are no shared stubs. */
 #define FIRST_PART   gpustub1_p_a
