@@ -64,3 +64,50 @@ pub(super) fn assembly(template: &str, plan: &Plan, tables: &[Tables]) -> String
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::sources::tests::render_text;
+
+    /// On Windows the table is a part of the assembly, which has no preprocessor, and the system's files are others.
+    #[test]
+    fn windows_has_one_text_of_assembly() {
+        let manifest = "schema = 1\n[stub.cudart]\nheader-version = \"12\"\n";
+        let sources = render_text(manifest, "x86_64-pc-windows-gnu");
+        let text = &sources["stubs.s"];
+        let hash = text
+            .lines()
+            .find_map(|line| line.strip_prefix(" gpustub_library cudart, "))
+            .expect("the library");
+        for line in [
+            format!(" gpustub_known cudart, {hash}\n"),
+            " gpustub_headers cudart, 12.0\n".to_owned(),
+            format!(" gpustub_fn cudart, {hash}, cudaMalloc, "),
+            format!(" gpustub_null_argument cudart, {hash}, cudaGraphAddDependencies, 3\n"),
+            format!(" gpustub_keep cudart, {hash}, cuda, "),
+        ] {
+            assert!(text.contains(&line), "{line}");
+        }
+        assert!(
+            text.lines().all(|line| !line.starts_with('#')),
+            "no preprocessor"
+        );
+        assert!(sources["stubs.rs"].contains("global_asm!(include_str!(\"stubs.s\")"));
+        assert!(
+            !sources
+                .iter()
+                .any(|(path, _)| path == "stubs.S" || path == "gpustub_table.inc")
+        );
+        for template in gpustub_templates::WINDOWS {
+            let (_, name) = template.path.rsplit_once('/').expect("a directory");
+            assert_eq!(sources[name], template.text);
+        }
+        let libraries = &sources["gpustub_libraries.inc"];
+        assert!(libraries.contains("\"nvidia/cu13/bin/x86_64\", \"nvidia/cuda_runtime/bin\""));
+        assert!(libraries.contains("\"bin/x64\", \"bin\""));
+        assert!(
+            !libraries.contains("\"/usr"),
+            "no directory of Unix systems"
+        );
+    }
+}

@@ -25,7 +25,7 @@ fallback = { status = -2147483648, string = "no \"acme\"??!\tüber" }
 zero-out = { acmeOpen = [0], acmeCount = [{ arg = 1, size = 4 }, 0] }
 "#;
 
-fn render_text(manifest: &str, triple: &str) -> SourceSet {
+pub(super) fn render_text(manifest: &str, triple: &str) -> SourceSet {
     let (manifest, diagnostics) = Manifest::parse("GpuStub.toml", manifest);
     assert_eq!(diagnostics, []);
     let inputs = Inputs {
