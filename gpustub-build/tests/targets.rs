@@ -21,7 +21,7 @@ fn lines(output: &Output) -> Vec<String> {
 fn packages_build_for_every_target() {
     for (triple, arch, os, env) in [
         ("x86_64-pc-windows-msvc", "x86_64", "windows", "msvc"),
-        ("x86_64-pc-windows-gnu", "x86_64", "windows", "gnu"),
+        ("i686-pc-windows-gnu", "x86", "windows", "gnu"),
         ("aarch64-apple-darwin", "aarch64", "macos", ""),
         ("aarch64-linux-android", "aarch64", "android", ""),
         ("sparc64-unknown-linux-gnu", "sparc64", "linux", "gnu"),
