@@ -1,17 +1,19 @@
 //! A shipped manifest, from its text.
 
+mod search;
+
 use std::ops::Range;
 
 use super::{
-    Fallback, Hook, HookKind, Library, LoadName, Out, Preload, Returns, Role, Status,
-    VersionEncoding, VersionProbe, VersionQuery, WindowsSearch, is_id, plain_load_names,
+    Fallback, Hook, HookKind, Library, LoadName, Out, Returns, Role, Status, VersionEncoding,
+    VersionProbe, VersionQuery, is_id, plain_load_names,
 };
 use crate::abi_table::AbiTable;
 use crate::by_name::ByName;
 use crate::decode::{Decoder, Table, Value};
 use crate::diag::{Diagnostic, INVALID_VALUE, UNKNOWN_FUNCTION, has_errors};
 use crate::returns::{MAX_STRUCT_SIZE, MIN_STRUCT_SIZE};
-use crate::spanned::{Spanned, values};
+use crate::spanned::Spanned;
 use crate::symbols::SymbolList;
 
 const KEYS: [&str; 20] = [
@@ -45,7 +47,6 @@ const SEARCH: [&str; 7] = [
     "dirs-after-loader",
     "windows",
 ];
-const WINDOWS: [&str; 3] = ["wheel-dirs", "root-subdirs", "preload"];
 const STATUS: [&str; 5] = [
     "library-missing",
     "missing",
@@ -177,8 +178,8 @@ impl Reader<'_, '_> {
             root_subdirs,
             dirs_before_loader,
             dirs_after_loader,
-            preload: self.preload(top),
-            windows: self.windows(windows),
+            preload: search::preload(self.decoder, top),
+            windows: search::windows(self.decoder, windows),
             toolkit_version_from: self.toolkit_version_from(top),
             independent_major: self.flag(top, "independent-major")?,
             has_32_bit: self.flag(top, "has-32-bit")?,
@@ -222,46 +223,7 @@ impl Reader<'_, '_> {
     }
 
     fn strings(&mut self, value: Option<Value<'_>>) -> Vec<String> {
-        match value {
-            Some(value) => values(&self.decoder.strings(&value)),
-            None => Vec::new(),
-        }
-    }
-
-    fn windows(&mut self, value: Option<Value<'_>>) -> WindowsSearch {
-        let Some(table) = value.and_then(|value| self.decoder.table(&value, &WINDOWS)) else {
-            return WindowsSearch::default();
-        };
-        WindowsSearch {
-            wheel_dirs: self.strings(table.get("wheel-dirs")),
-            root_subdirs: self.strings(table.get("root-subdirs")),
-            preload: self.preload(&table),
-        }
-    }
-
-    /// Reads the files: a string, or `{ file = "…", functions = "…" }` each.
-    fn preload(&mut self, top: &Table<'_>) -> Vec<Preload> {
-        let Some(value) = top.get("preload") else {
-            return Vec::new();
-        };
-        let files = self.decoder.list(&value, "a list of strings and tables");
-        files
-            .iter()
-            .filter_map(|file| self.preload_file(file))
-            .collect()
-    }
-
-    fn preload_file(&mut self, value: &Value<'_>) -> Option<Preload> {
-        let (file, functions) = if value.is_string() {
-            (self.decoder.string(value)?.value, None)
-        } else {
-            let table = self.decoder.table(value, &["file", "functions"])?;
-            let file = self.decoder.required(&table, "file", &value.span)?;
-            let functions = self.decoder.required(&table, "functions", &value.span)?;
-            let functions = self.decoder.string(&functions)?.value;
-            (self.decoder.string(&file)?.value, Some(functions))
-        };
-        Some(Preload { file, functions })
+        search::strings(self.decoder, value)
     }
 
     /// Reads the probes: a string, `{ prefix = "+cuda" }` or
