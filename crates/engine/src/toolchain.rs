@@ -19,6 +19,7 @@
 //! compiler runs inside the directory with relative names, and the archiver omits times and owners.
 //! `cc` therefore only finds the tools: its own object names contain a hash of the absolute path.
 
+mod assembler;
 pub mod shared;
 mod tool;
 
@@ -36,7 +37,7 @@ use gpustub_core::text::join;
 
 use crate::error::Error;
 use crate::files;
-use tool::{Tool, absolute};
+use tool::{Tool, absolute, tool_error};
 
 /// A C compiler and an archiver for one target.
 #[derive(Debug)]
@@ -45,7 +46,7 @@ pub struct Toolchain {
     archiver: Tool,
     target: Target,
     cross: bool,
-    /// Assembles the stubs for Windows.
+    /// The assembler of Windows.
     rustc: OsString,
 }
 
@@ -238,7 +239,7 @@ impl Toolchain {
         thread::scope(|scope| {
             let thread = scope.spawn(|| {
                 match self.target.os.as_str() {
-                    "windows" => self.assemble(dir, stubs)?,
+                    "windows" => assembler::assemble(&self.rustc, &self.target, dir, stubs)?,
                     _ => self.object(dir, defines, "stubs.S", stubs)?,
                 }
                 self.object(dir, defines, "adapters.c", adapters)
@@ -249,28 +250,6 @@ impl Toolchain {
                 .unwrap_or_else(|panic| resume_unwind(panic))
                 .and(result)
         })
-    }
-
-    /// Assembles the stubs for Windows, `stubs.rs` in `dir`.
-    fn assemble(&self, dir: &Path, object: &str) -> Result<(), Error> {
-        let mut command = Command::new(&self.rustc);
-        command.current_dir(dir).args([
-            "--target",
-            &self.target.triple,
-            "--crate-type=lib",
-            "--crate-name=gpustub_stubs",
-            "-Ccodegen-units=1",
-            "-Cdebuginfo=0",
-            "stubs.rs",
-        ]);
-        let output = command
-            .arg(format!("--emit=obj={object}"))
-            .output()
-            .map_err(|e| Error::io("run", Path::new(&self.rustc), &e))?;
-        if output.status.success() {
-            return Ok(());
-        }
-        Err(tool_error("rustc failed to assemble", &command, &output))
     }
 
     /// Compiles one source in `dir`.
@@ -500,18 +479,4 @@ impl Linker {
             Err(tool_error(message, command, &output))
         }
     }
-}
-
-/// Error of a tool: its command and its output.
-fn tool_error(message: &str, command: &Command, output: &Output) -> Error {
-    let mut line = command.get_program().to_string_lossy().into_owned();
-    for word in command.get_args() {
-        line += " ";
-        line += &word.to_string_lossy();
-    }
-    Error::new(
-        &COMPILER_ERROR,
-        format!("{message} ({}): {line}", output.status),
-    )
-    .output(&output.stderr)
 }

@@ -2,7 +2,9 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
+
+use gpustub_core::diag::COMPILER_ERROR;
 
 use crate::error::Error;
 
@@ -77,4 +79,18 @@ impl Tool {
 /// Absolute form of a path.
 pub(super) fn absolute(path: &Path) -> Result<PathBuf, Error> {
     std::path::absolute(path).map_err(|e| Error::io("find", path, &e))
+}
+
+/// Error of a tool: its command and its output.
+pub(super) fn tool_error(message: &str, command: &Command, output: &Output) -> Error {
+    let mut line = command.get_program().to_string_lossy().into_owned();
+    for word in command.get_args() {
+        line += " ";
+        line += &word.to_string_lossy();
+    }
+    Error::new(
+        &COMPILER_ERROR,
+        format!("{message} ({}): {line}", output.status),
+    )
+    .output(&output.stderr)
 }

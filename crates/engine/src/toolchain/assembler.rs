@@ -1,0 +1,37 @@
+//! rustc as the assembler of stubs without a preprocessor: each machine with Rust has it.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::Command;
+
+use gpustub_core::target::Target;
+
+use super::tool::tool_error;
+use crate::error::Error;
+
+/// Assembles `stubs.rs` in `dir`, which includes the text of the stubs.
+pub(super) fn assemble(
+    rustc: &OsStr,
+    target: &Target,
+    dir: &Path,
+    object: &str,
+) -> Result<(), Error> {
+    let mut command = Command::new(rustc);
+    command.current_dir(dir).args([
+        "--target",
+        &target.triple,
+        "--crate-type=lib",
+        "--crate-name=gpustub_stubs",
+        "-Ccodegen-units=1",
+        "-Cdebuginfo=0",
+        "stubs.rs",
+    ]);
+    let output = command
+        .arg(format!("--emit=obj={object}"))
+        .output()
+        .map_err(|e| Error::io("run", Path::new(rustc), &e))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(tool_error("rustc failed to assemble", &command, &output))
+}
