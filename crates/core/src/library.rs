@@ -129,6 +129,9 @@ pub struct Fallback {
     pub outs: Vec<Out>,
     /// Arguments of 64 bits on all machines, in ascending order: two words each where words have 32 bits.
     pub wide: Vec<u8>,
+    /// Positions of the arguments of floating-point type before an out-parameter, in ascending order. They have registers
+    /// of their own, except on Windows.
+    pub floats: Vec<u8>,
     /// Status code for a missing library, if it differs from the library's.
     pub status_if_missing: Option<i32>,
 }

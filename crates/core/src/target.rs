@@ -69,9 +69,15 @@ impl Target {
     }
 
     /// Index of the word of an integer or pointer argument, where the arguments `wide` have 64 bits. With 32 bits
-    /// these take two words, on Arm an even one and the next (AAPCS32 6.4, stage C.3).
-    pub(crate) fn argument_word(&self, argument: u8, wide: &[u8]) -> usize {
+    /// these take two words, on Arm an even one and the next (AAPCS32 6.4, stage C.3). On Windows the arguments at the
+    /// positions `floats` take a word, too ("x64 calling convention", learn.microsoft.com).
+    pub(crate) fn argument_word(&self, argument: u8, wide: &[u8], floats: &[u8]) -> usize {
         let argument = usize::from(argument);
+        if self.os == "windows" {
+            return floats.iter().fold(argument, |position, &float| {
+                position + usize::from(usize::from(float) <= position)
+            });
+        }
         if self.has_64_bits() {
             return argument;
         }

@@ -59,6 +59,7 @@ impl<'s> Claims<'s> {
             };
             self.out(name, &function.parameters, out.arg, size);
         }
+        self.floats(name, function, fallback);
     }
 
     fn returns(&mut self, name: &str, declared: &str, claimed: &Returns) {
@@ -121,6 +122,31 @@ impl<'s> Claims<'s> {
                 let message = format!("{subject}: two words with 32 bits; `wide` must list it");
                 self.assert(&format!("sizeof(__typeof__({kind})) <= 4"), &message);
             }
+        }
+    }
+
+    /// Adds the claim which arguments before the last out-parameter are of floating-point type.
+    fn floats(&mut self, name: &str, function: &DeclaredFunction, fallback: &Fallback) {
+        let Some(last_out) = fallback.outs.last() else {
+            return;
+        };
+        let mut left = usize::from(last_out.arg) + 1;
+        let mut floats = Vec::new();
+        for (position, parameter) in (0..).zip(&function.parameters) {
+            if left == 0 {
+                break;
+            }
+            if is_real(&parameter.canonical) {
+                floats.push(position);
+            } else {
+                left -= 1;
+            }
+        }
+        if floats == fallback.floats {
+            self.assertions += 1;
+        } else {
+            let message = format!("{name}: `floats` must be {floats:?}");
+            self.problems.push(message);
         }
     }
 
@@ -241,6 +267,7 @@ mod tests {
                 .map(|&(arg, kind)| gpustub_core::library::Out { arg, kind })
                 .collect(),
             wide: Vec::new(),
+            floats: Vec::new(),
             status_if_missing: None,
         }
     }

@@ -368,9 +368,10 @@ impl Reader<'_, '_> {
     }
 
     fn fallback(&mut self, value: &Value<'_>) -> Option<Fallback> {
-        let table = self
-            .decoder
-            .table(value, &["returns", "out", "wide", "status-if-missing"])?;
+        let table = self.decoder.table(
+            value,
+            &["returns", "out", "wide", "floats", "status-if-missing"],
+        )?;
         Some(Fallback {
             returns: match table.get("returns") {
                 Some(value) => self.returns(&value)?,
@@ -379,15 +380,20 @@ impl Reader<'_, '_> {
             outs: table
                 .get("out")
                 .map_or(Vec::new(), |value| self.decoder.outs(&value, true)),
-            wide: match table.get("wide") {
-                Some(value) => self.decoder.arguments(&value),
-                None => Vec::new(),
-            },
+            wide: self.arguments(&table, "wide"),
+            floats: self.arguments(&table, "floats"),
             status_if_missing: match table.get("status-if-missing") {
                 Some(value) => Some(self.code(&value)?),
                 None => None,
             },
         })
+    }
+
+    fn arguments(&mut self, table: &Table<'_>, key: &str) -> Vec<u8> {
+        match table.get(key) {
+            Some(value) => self.decoder.arguments(&value),
+            None => Vec::new(),
+        }
     }
 
     fn returns(&mut self, value: &Value<'_>) -> Option<Returns> {

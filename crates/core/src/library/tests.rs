@@ -136,6 +136,7 @@ fn reads_a_whole_manifest() {
                     returns,
                     outs,
                     wide: Vec::new(),
+                    floats: Vec::new(),
                     status_if_missing,
                 },
             )

@@ -270,7 +270,10 @@ impl SpecArrays {
         };
         let mut out_rows = String::new();
         for out in outs {
-            out_rows += &out_param(*out, target.argument_word(out.arg, &fallback.wide));
+            out_rows += &out_param(
+                *out,
+                target.argument_word(out.arg, &fallback.wide, &fallback.floats),
+            );
         }
         let (returns, number) = returns(&fallback.returns);
         let mut row = Members::new();

@@ -161,6 +161,20 @@ mod tests {
         );
     }
 
+    /// curandCreatePoissonDistribution(double, out), cusolverDnSsyevdx_bufferSize(…, float, float, il, iu, out).
+    #[test]
+    fn floats_take_a_word_on_windows_only() {
+        for (triple, first, second) in [
+            ("x86_64-pc-windows-gnu", 1, 9),
+            ("x86_64-unknown-linux-gnu", 0, 7),
+        ] {
+            let target = Target::from_triple(triple).expect("a triple");
+            assert_eq!(target.argument_word(0, &[], &[0]), first, "{triple}");
+            assert_eq!(target.argument_word(7, &[], &[7, 8]), second, "{triple}");
+            assert_eq!(target.argument_word(6, &[], &[7, 8]), 6, "{triple}");
+        }
+    }
+
     /// clCreateBuffer(context, cl_mem_flags of 64 bits, size, host_ptr, errcode_ret).
     #[test]
     fn arguments_of_64_bits_are_two_words() {
@@ -171,8 +185,8 @@ mod tests {
             ("armv7-unknown-linux-gnueabihf", 6), // r0, r2 and r3, the stack
         ] {
             let target = Target::from_triple(triple).expect("a triple");
-            assert_eq!(target.argument_word(4, &[1]), expected, "{triple}");
-            assert_eq!(target.argument_word(4, &[]), 4, "{triple}");
+            assert_eq!(target.argument_word(4, &[1], &[0]), expected, "{triple}");
+            assert_eq!(target.argument_word(4, &[], &[]), 4, "{triple}");
         }
     }
 }
