@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use gpustub_tests::cargo::without_own_cargo;
-use gpustub_tests::command::{path_with, run, succeed};
+use gpustub_tests::command::{Ran, path_with, run, succeed};
 use gpustub_tests::components::{component, target_dir};
 use gpustub_tests::elf::{needed, symbols};
 use gpustub_tests::scratch::scratch;
@@ -24,6 +24,10 @@ const MACHINES: [Machine; 6] = [
     Machine::I686,
     Machine::Arm,
 ];
+
+/// The target of mingw-w64.
+const WINDOWS: &str = "x86_64-pc-windows-gnu";
+const MINGW: &str = "x86_64-w64-mingw32-gcc";
 
 const PRESENT: &str = "acme: 1234\nacme: 1234\nacme: available true\nopencl: -1001, 0 platforms\n";
 const ABSENT: &str = "acme: 77\nacme: 77\nacme: available false\nopencl: -1001, 0 platforms\n";
@@ -58,7 +62,11 @@ fn install_toolchain() -> Result<PathBuf> {
     let targets: Vec<String> = MACHINES.map(|machine| machine.target().triple).into();
     let mut add = vec!["target", "add", "--toolchain", version];
     add.extend(targets.iter().map(String::as_str));
-    add.extend(["x86_64-unknown-linux-musl", "x86_64-unknown-freebsd"]);
+    add.extend([
+        "x86_64-unknown-linux-musl",
+        "x86_64-unknown-freebsd",
+        WINDOWS,
+    ]);
     rustup(&add)?;
     Ok(bin)
 }
@@ -359,6 +367,90 @@ fn heavy_real_cuda_runtime_of_aarch64_is_bound() -> Result<()> {
         "3 of 3",
         "cudart:",
         "runtime 12.4",
+    ])?;
+    Ok(())
+}
+
+/// Runs a package's program for Windows under wine, by cargo.
+fn run_by_wine(project: &Project, package: &Path, variables: &[(&str, PathBuf)]) -> Result<Ran> {
+    let directory = target_dir().join("cross/wine");
+    fs::create_dir_all(&directory)?;
+    let mut gcc = Command::new(MINGW);
+    gcc.arg(repository().join("tests/programs/cross/bcryptprimitives.c"));
+    gcc.args(["-O1", "-shared", "-ladvapi32", "-o"]);
+    succeed(gcc.arg(directory.join("bcryptprimitives.dll")))?;
+    let mut cargo = project.cargo(&["run", "--quiet", "--target", WINDOWS])?;
+    // `wine` prints advice about 32-bit programs on standard output.
+    cargo
+        .current_dir(package)
+        .env(
+            "CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER",
+            "/usr/lib/wine/wine64",
+        )
+        .env("WINEPREFIX", directory.join("prefix"))
+        .env("WINEDEBUG", "-all")
+        .env("WINEPATH", windows_path(&directory));
+    for (name, path) in variables {
+        cargo.env(name, windows_path(path));
+    }
+    succeed(&mut cargo)
+}
+
+/// The path of a file in wine, which has the root directory as a drive.
+fn windows_path(path: &Path) -> String {
+    format!("Z:{}", path.display()).replace('/', "\\")
+}
+
+#[test]
+#[ignore = "downloads standard libraries: tests/run --all"]
+fn heavy_program_for_windows_calls_a_dll() -> Result<()> {
+    let project = Project::new("windows")?;
+    let library = project.dir.path().join("acme64_1.dll");
+    let mut gcc = Command::new(MINGW);
+    gcc.args(["-shared", "-o"]).arg(&library);
+    succeed(gcc.arg(repository().join("tests/programs/cross/acme.c")))?;
+    // wine's OpenCL.dll finds the platforms of this machine.
+    let platforms = |text: &str| -> String {
+        let lines = text.lines().filter(|line| !line.starts_with("opencl"));
+        lines.map(|line| format!("{line}\n")).collect()
+    };
+    for (path, expected) in [
+        (library, PRESENT),
+        (project.dir.path().join("none"), ABSENT),
+    ] {
+        let variables = [("GPUSTUB_ACME_PATH", path)];
+        let ran = run_by_wine(&project, project.dir.path(), &variables)?;
+        if platforms(&ran.stdout) != platforms(expected) {
+            return Err(ran.error(&format!("expected {expected:?}")));
+        }
+    }
+    Ok(())
+}
+
+/// The example finds NVIDIA's DLLs in the wheels of a virtual environment. The library of CUDA 13 names no error without a
+/// driver, under wine.
+#[test]
+#[ignore = "downloads standard libraries: tests/run --all"]
+fn heavy_example_for_windows_binds_the_real_cuda_runtime() -> Result<()> {
+    let project = Project::new("example")?;
+    let environment = scratch()?;
+    let package = repository().join("examples/hello-gpu");
+    let site = environment.path().join("Lib/site-packages/nvidia");
+    fs::create_dir_all(&site)?;
+    fs::write(environment.path().join("pyvenv.cfg"), "")?;
+    let absent = run_by_wine(&project, &package, &[])?;
+    absent.expect_in_order(&[
+        "cuda     -        -          no: nvcuda.dll not found",
+        "cudart   -        -          no: cudart64_13.dll, cudart64_12.dll, cudart64_110.dll not found",
+    ])?;
+    let wheels = component("wheels/cudart-windows/nvidia")?;
+    std::os::unix::fs::symlink(wheels.join("cuda_runtime"), site.join("cuda_runtime"))?;
+    let variables = [("VIRTUAL_ENV", environment.path().to_owned())];
+    run_by_wine(&project, &package, &variables)?.expect_in_order(&[
+        "cudart   12.9     3 of 3",
+        "nvidia/cuda_runtime/bin/cudart64_12.dll",
+        "cudart:",
+        "runtime 12.9, no device (cudaGetDeviceCount: CUDA driver version is insufficient",
     ])?;
     Ok(())
 }
