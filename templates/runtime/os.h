@@ -36,11 +36,11 @@ INTERNAL char *cached_file(const char *name, const char **objection);
 /* toolkit_version.c */
 INTERNAL int32_t toolkit_major(const struct library *library, const char *path);
 
-/* library.c: the loader */
+/* library.c: the loader. system.h has find_symbol(handle, name), the system's own function: binding calls it for every
+ * stub. */
 INTERNAL void *open_library(const char *name, enum role role);
 INTERNAL void *loaded_library(const char *name);
 INTERNAL char *open_error(const char *name, size_t size, int *is_short);
-INTERNAL void *find_symbol(void *handle, const char *name);
 INTERNAL void *find_versioned_symbol(void *handle, const char *name, const char *version);
 INTERNAL void clear_errors(void);
 INTERNAL int loader_finds(void *handle, const char *name);

@@ -21,11 +21,6 @@ void *loaded_library(const char *name)
     return dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
 }
 
-void *find_symbol(void *handle, const char *name)
-{
-    return dlsym(handle, name);
-}
-
 /* musl has no dlvsym, and always returns the default version. */
 void *find_versioned_symbol(void *handle, const char *name, const char *version)
 {

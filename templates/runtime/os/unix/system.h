@@ -52,6 +52,9 @@ long long c17_strtoll(const char *text, char **end, int base) __asm__("strtoll")
 #define strtoll c17_strtoll
 #endif
 
+/* Address of a name in a library, or NULL. */
+#define find_symbol(handle, name) dlsym(handle, name)
+
 /* Errors of the last call, which a stub leaves as they are. */
 struct saved_errors {
     int number;

@@ -70,11 +70,6 @@ char *open_error(const char *name, size_t size, int *is_short)
     return text.data;
 }
 
-void *find_symbol(void *handle, const char *name)
-{
-    return GetProcAddress(handle, name);
-}
-
 /* DLLs have no versions of symbols. */
 void *find_versioned_symbol(void *handle, const char *name, const char *version)
 {

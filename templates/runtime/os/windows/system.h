@@ -68,6 +68,9 @@ WINDOWS int FindClose(windows_handle search);
 
 #define INVALID_HANDLE ((windows_handle)(intptr_t)-1)
 
+/* Address of a name in a library, or NULL. */
+#define find_symbol(handle, name) GetProcAddress(handle, name)
+
 /* Errors of the last call, which a stub leaves as they are. */
 struct saved_errors {
     int number;
