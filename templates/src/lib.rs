@@ -27,6 +27,7 @@ templates![
     /// The trampolines, one file per architecture.
     ASM:
     "asm/aarch64.S",
+    "asm/aarch64_macho.S",
     "asm/arm.S",
     "asm/loongarch64.S",
     "asm/powerpc64.S",
@@ -35,6 +36,7 @@ templates![
     "asm/x86.S",
     "asm/x86_64.S",
     "asm/x86_64_coff.S",
+    "asm/x86_64_macho.S",
 ];
 
 templates![
