@@ -22,7 +22,7 @@ fn packages_build_for_every_target() {
     for (triple, arch, os, env) in [
         ("x86_64-pc-windows-msvc", "x86_64", "windows", "msvc"),
         ("i686-pc-windows-gnu", "x86", "windows", "gnu"),
-        ("aarch64-apple-darwin", "aarch64", "macos", ""),
+        ("aarch64-apple-ios", "aarch64", "ios", ""),
         ("aarch64-linux-android", "aarch64", "android", ""),
         ("sparc64-unknown-linux-gnu", "sparc64", "linux", "gnu"),
         ("riscv64gc-unknown-freebsd", "riscv64", "freebsd", ""),

@@ -76,6 +76,9 @@ impl<'a> Planner<'a> {
             let Some(mut planned) = self.library(stub) else {
                 continue;
             };
+            if !is_linked && self.exists_on_macos(stub, &planned) {
+                continue;
+            }
             if is_linked {
                 linked.extend_from_slice(&planned.library.link_names);
                 // `gpustub.h` reports the library that the loader has loaded.
@@ -128,6 +131,23 @@ impl<'a> Planner<'a> {
             self.diagnostics.push(diagnostic);
         }
         false
+    }
+
+    /// Whether this is a library of macOS, where stubs load nothing: a warning, since a constant answer would hide it.
+    fn exists_on_macos(&mut self, stub: &Stub, planned: &LibraryPlan) -> bool {
+        let Target { triple, os, .. } = self.target;
+        if os != "macos" || planned.load_names.is_empty() {
+            return false;
+        }
+        let id = &planned.library.id;
+        let message = format!(
+            "no stubs of `{id}` for the target {triple}: it exists on macOS, where stubs load no library"
+        );
+        let help = "`targets = [\"linux\"]` limits a [stub] table, for example; elsewhere the program links the \
+                    library itself, such as a framework";
+        let warning = Diagnostic::warning(&UNSUPPORTED_TARGET, message).help(help);
+        self.add(warning, &stub.id.span);
+        true
     }
 
     /// Whether the stub exists for the target, and its cargo features are enabled.
@@ -216,6 +236,9 @@ impl<'a> Planner<'a> {
     /// Adds driver libraries, stubbed or not: those that limit the majors of a planned one are
     /// queried for their version.
     fn add_drivers(&mut self, libraries: &mut Vec<LibraryPlan>) {
+        if self.target.os == "macos" {
+            return;
+        }
         let mut drivers = Vec::new();
         for planned in libraries.iter() {
             if let Some(driver) = &planned.library.driver {
@@ -249,15 +272,21 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Warns that the library has no load name on the target.
+    /// Warns that the library has no load name on the target. No shipped one but `opencl` exists on macOS.
     fn check_load_names(&mut self, stub: &Stub, library: &Library) {
-        if self.target.check().is_none() {
-            let os = &self.target.os;
+        let os = &self.target.os;
+        let is_absent = os == "macos" && Library::index(&library.id).is_some();
+        if self.target.check().is_none() && !is_absent {
             let message = format!(
                 "`{}` has no load name on {os}, so it is never found there",
                 library.id
             );
-            let help = format!("if there is one, name it: load-names = {{ {os} = [\"…\"] }}");
+            let effect = match os.as_str() {
+                "macos" => ", which leaves its stubs out",
+                _ => "",
+            };
+            let help =
+                format!("if there is one, name it: load-names = {{ {os} = [\"…\"] }}{effect}");
             let warning = Diagnostic::warning(&MISSING_LOAD_NAME, message).help(help);
             self.add(warning, &stub.id.span);
         }

@@ -2,13 +2,15 @@
 //!
 //! The templates are copied unchanged; two tables are generated: `gpustub_table.inc`, a macro call
 //! for each function, included by the trampolines, and `gpustub_libraries.inc`, C data of each
-//! library, included by the run time.
+//! library, included by the run time. Windows and macOS have one text of assembly instead of the first, macOS no
+//! run time.
 
 mod adapted;
 mod coff;
 mod errors;
 mod initializers;
 mod libraries;
+mod macho;
 mod notes;
 
 use std::fmt::Write as _;
@@ -50,11 +52,18 @@ fn with_table(plan: &Plan, retain: u8) -> SourceSet {
     let tables = all_tables(plan);
     let mut sources = SourceSet::new();
     let is_windows = plan.target.os == "windows";
-    let suffix = if is_windows { "_coff" } else { "" };
+    let suffix = match plan.target.os.as_str() {
+        "windows" => "_coff",
+        "macos" => "_macho",
+        _ => "",
+    };
     let assembly = format!("asm/{}{suffix}.S", plan.target.arch);
     for template in gpustub_templates::ASM {
         if template.path != assembly {
             continue;
+        }
+        if plan.target.os == "macos" {
+            return constant_answers(template.text, plan, &tables);
         }
         if is_windows {
             sources.insert("stubs.s", coff::assembly(template.text, plan, &tables));
@@ -78,6 +87,20 @@ fn with_table(plan: &Plan, retain: u8) -> SourceSet {
         sources.insert("gpustub_table.inc", table(plan, &tables, retain, None));
     }
     sources.insert("gpustub_libraries.inc", libraries::render(plan, &tables));
+    sources
+}
+
+/// Sources for macOS: no run time.
+fn constant_answers(template: &str, plan: &Plan, tables: &[Tables]) -> SourceSet {
+    let mut sources = SourceSet::new();
+    sources.insert("stubs.s", macho::assembly(template, plan, tables));
+    sources.insert("stubs.rs", macho::source(&plan.target));
+    sources.insert("stand_in.rs", macho::STAND_IN.to_owned());
+    for template in gpustub_templates::RUNTIME {
+        if template.path == "runtime/gpustub.h" {
+            sources.insert("gpustub.h", template.text.to_owned());
+        }
+    }
     sources
 }
 

@@ -25,6 +25,7 @@ pub struct Target {
 pub const SUPPORTED: &[&str] = &[
     "x86_64 and aarch64 for Linux and FreeBSD",
     "x86_64 for Windows with the GNU ABI",
+    "x86_64 and aarch64 for macOS",
     "riscv64, powerpc64le, s390x, loongarch64, i686 and hard-float armv7 for Linux",
 ];
 
@@ -112,6 +113,8 @@ impl Target {
             "linux" => ["gnu", "musl"].contains(&self.env.as_str()),
             "freebsd" => ["x86_64", "aarch64"].contains(&self.arch.as_str()),
             "windows" => self.arch == "x86_64" && self.env == "gnu",
+            // Not arm64e, which signs pointers.
+            "macos" => ["x86_64-apple-darwin", "aarch64-apple-darwin"].contains(&&*self.triple),
             _ => false,
         };
         if !is_known_arch || !is_known_os {
@@ -141,7 +144,7 @@ impl Target {
 
     /// Error if stubs cannot be a shared library for this target.
     pub fn check_shared_stubs(&self) -> Option<Diagnostic> {
-        if self.os == "windows" {
+        if ["windows", "macos"].contains(&self.os.as_str()) {
             let message = format!("stubs cannot be a shared library for {}", self.triple);
             let help = "leave out `type`: static stubs";
             return Some(Diagnostic::error(&UNSUPPORTED_TARGET, message).help(help));
@@ -206,7 +209,10 @@ mod tests {
             ("x86_64-pc-windows-gnu", None),
             ("x86_64-pc-windows-msvc", Some("unsupported-target")),
             ("i686-pc-windows-gnu", Some("unsupported-target")),
-            ("aarch64-apple-darwin", Some("unsupported-target")),
+            ("x86_64-apple-darwin", None),
+            ("aarch64-apple-darwin", None),
+            ("arm64e-apple-darwin", Some("unsupported-target")),
+            ("aarch64-apple-ios", Some("unsupported-target")),
             ("aarch64-linux-android", Some("unsupported-target")),
         ] {
             let error = Target::from_triple(triple).unwrap().check();

@@ -61,6 +61,10 @@ impl Settings {
         for variable in toolchain::variables(&target.triple, &host) {
             self.env.rerun_if_env_changed(&variable);
         }
+        if target.os == "macos" {
+            // rustc writes the oldest system into objects, and linkers warn if the program's is older.
+            self.env.rerun_if_env_changed("MACOSX_DEPLOYMENT_TARGET");
+        }
         let tools = Toolchain::find(
             target,
             &host,

@@ -20,7 +20,7 @@ use crate::toolchain::OBJECTS;
 use crate::toolchain::{Index, Toolchain};
 
 /// A complete archive without members: the format's magic (ar(5)).
-const EMPTY_ARCHIVE: &str = "!<arch>\n";
+const EMPTY_ARCHIVE: &[u8] = b"!<arch>\n";
 
 /// Kind of `rustc-link-lib` for an archive of which every member is linked.
 const WHOLE_ARCHIVE: &str = "static:+whole-archive";
@@ -71,14 +71,16 @@ pub(crate) fn build(settings: &Settings, plan: &Plan, output: &mut Output) -> Re
         files.extend([format!("lib{linked}.so"), format!("lib{client}.a")]);
         // A linker script. Its name ends with .a because the loader, unlike linkers, would fail on
         // a text file named libcuda.so when cargo puts this directory into LD_LIBRARY_PATH.
-        format!("INPUT(-l{linked})\n")
+        format!("INPUT(-l{linked})\n").into_bytes()
+    } else if plan.target.os == "macos" {
+        tools.stand_in(&dir)?
     } else {
-        EMPTY_ARCHIVE.to_owned()
+        EMPTY_ARCHIVE.to_vec()
     };
     for stub in plan.libraries.iter().filter(|library| library.stubbed) {
         for name in &stub.library.link_names {
             let stand_in_file = format!("lib{name}.a");
-            files::write_if_changed(&link.join(&stand_in_file), stand_in.as_bytes())?;
+            files::write_if_changed(&link.join(&stand_in_file), &stand_in)?;
             files.push(stand_in_file);
         }
     }

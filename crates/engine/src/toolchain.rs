@@ -20,6 +20,7 @@
 //! `cc` therefore only finds the tools: its own object names contain a hash of the absolute path.
 
 mod assembler;
+mod macos;
 pub mod shared;
 mod tool;
 
@@ -142,8 +143,15 @@ impl Toolchain {
         let mut build = finder(target, host, scratch);
         compiler.map(|program| build.compiler(program));
         archiver.map(|program| build.archiver(program));
-        let compiler = build.try_get_compiler().map_err(|e| no_tool(target, &e))?;
-        let compiler = Tool::new(&compiler.to_command())?;
+        let compiler = match target.os.as_str() {
+            // No C code is compiled: a build on another system needs no compiler for macOS.
+            "macos" => Command::new("cc"),
+            _ => build
+                .try_get_compiler()
+                .map_err(|e| no_tool(target, &e))?
+                .to_command(),
+        };
+        let compiler = Tool::new(&compiler)?;
         let archiver = build.try_get_archiver().map_err(|e| no_tool(target, &e))?;
         Ok(Self {
             compiler,
@@ -162,9 +170,16 @@ impl Toolchain {
 
     /// Compiles the sources in `dir` and puts the objects into the archive `library`.
     pub fn static_library(&self, dir: &Path, library: &Path, index: Index) -> Result<(), Error> {
+        if self.target.os == "macos" {
+            return self.constant_library(dir, library);
+        }
         let defines = self.defines();
         self.objects(dir, defines)?;
         self.archive(dir, &OBJECTS, library, index)
+    }
+
+    fn assemble(&self, dir: &Path, source: &str, object: &str) -> Result<(), Error> {
+        assembler::assemble(&self.rustc, &self.target, dir, source, object)
     }
 
     fn defines(&self) -> &'static [&'static str] {
@@ -239,7 +254,7 @@ impl Toolchain {
         thread::scope(|scope| {
             let thread = scope.spawn(|| {
                 match self.target.os.as_str() {
-                    "windows" => assembler::assemble(&self.rustc, &self.target, dir, stubs)?,
+                    "windows" => self.assemble(dir, "stubs.rs", stubs)?,
                     _ => self.object(dir, defines, "stubs.S", stubs)?,
                 }
                 self.object(dir, defines, "adapters.c", adapters)

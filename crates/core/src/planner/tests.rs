@@ -228,6 +228,12 @@ fn targets_without_trampolines_are_errors_if_stubs_are_built() {
         ),
         ("x86_64-pc-windows-msvc", "", None),
         ("x86_64-unknown-freebsd", OWN, Some("missing-load-name")),
+        ("aarch64-apple-darwin", OWN, Some("missing-load-name")),
+        (
+            "aarch64-apple-darwin",
+            "[stub.cudart]\nheader-version = '12'",
+            None,
+        ),
         // No driver of CUDA 11 was available, only its headers.
         (
             "x86_64-unknown-linux-gnu",
@@ -414,4 +420,30 @@ fn twenty_thousand_functions() {
     assert_eq!(plan.libraries[0].functions.len(), 20_000);
     let table = &crate::sources::render(&plan)["gpustub_table.inc"];
     assert_eq!(table.matches("GPUSTUB_FN(").count(), 20_000);
+}
+
+/// On macOS a constant answer would hide a library that exists there.
+#[test]
+fn libraries_of_macos_have_no_stubs_there() {
+    let own = OWN.replace(
+        "load-names = {",
+        "load-names = { macos = ['libacme.dylib'],",
+    );
+    for (body, id) in [("[stub.opencl]", "opencl"), (&own, "acme")] {
+        let body = format!("{body}\n[stub.cudart]\nheader-version = '12'");
+        let (plan, mut diagnostics) = plan_for("aarch64-apple-darwin", &body, None);
+        diagnostics.retain(|diagnostic| diagnostic.level != Level::Note);
+        // No driver is asked for its version.
+        assert_eq!(ids(&plan), ["cudart"]);
+        let [warning] = &diagnostics[..] else {
+            panic!("{diagnostics:?}");
+        };
+        assert_eq!(
+            (warning.code.id, warning.level),
+            ("unsupported-target", Level::Warning)
+        );
+        assert!(warning.message.contains(&format!("no stubs of `{id}`")));
+        let (plan, _) = plan_for("x86_64-unknown-linux-gnu", &body, None);
+        assert!(ids(&plan).contains(&id));
+    }
 }

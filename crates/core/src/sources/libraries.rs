@@ -176,7 +176,7 @@ fn data(planned: &LibraryPlan, target: &Target) -> String {
 }
 
 /// Whether one of the library's functions names status codes.
-fn names_errors(planned: &LibraryPlan) -> bool {
+pub(super) fn names_errors(planned: &LibraryPlan) -> bool {
     planned.specs.iter().any(|spec| spec.fallback.names_error())
 }
 

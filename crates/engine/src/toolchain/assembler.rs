@@ -9,11 +9,12 @@ use gpustub_core::target::Target;
 use super::tool::tool_error;
 use crate::error::Error;
 
-/// Assembles `stubs.rs` in `dir`, which includes the text of the stubs.
+/// Assembles a source in `dir` that consists of assembly, such as `stubs.rs`.
 pub(super) fn assemble(
     rustc: &OsStr,
     target: &Target,
     dir: &Path,
+    source: &str,
     object: &str,
 ) -> Result<(), Error> {
     let mut command = Command::new(rustc);
@@ -24,7 +25,7 @@ pub(super) fn assemble(
         "--crate-name=gpustub_stubs",
         "-Ccodegen-units=1",
         "-Cdebuginfo=0",
-        "stubs.rs",
+        source,
     ]);
     let output = command
         .arg(format!("--emit=obj={object}"))
