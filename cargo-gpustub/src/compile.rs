@@ -176,8 +176,11 @@ pub fn run_with_stubs(
     let (mut command, _) = compiler(target, directory)?;
     command
         .current_dir(directory)
-        .args(["-o", "main", "main.c"])
-        .args(["-Wl,--whole-archive", "stubs.a", "-Wl,--no-whole-archive"]);
+        .args(["-o", "main", "main.c"]);
+    match target.os.as_str() {
+        "macos" => command.arg("-Wl,-force_load,stubs.a"),
+        _ => command.args(["-Wl,--whole-archive", "stubs.a", "-Wl,--no-whole-archive"]),
+    };
     if target.os == "linux" {
         command.arg("-ldl"); // a separate library up to glibc 2.33
     }

@@ -30,7 +30,7 @@
 //! `undefined symbol: gpustub_load`. Each linked image (program, shared library) queries its own
 //! stubs, and those of the libraries with `type = "shared"` that it links.
 //!
-//! On targets that can have no stubs, such as macOS, no library is known.
+//! On targets that can have no stubs, such as Android, no library is known; nor on macOS, whose stubs load none.
 
 #![no_std]
 

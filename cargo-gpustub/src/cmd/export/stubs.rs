@@ -43,6 +43,12 @@ const MAX_NAME: usize = 200;
 /// Runs the command.
 pub fn run(options: &cli::ExportStubs, shell: &mut Shell) -> Result<bool> {
     let target = target(options.target.as_deref())?;
+    if target.os == "macos" {
+        return Err(
+            Error::new("no stubs for macOS are exported: they are for cargo only")
+                .help("leave the GPU code out there: GPU libraries do not exist for macOS"),
+        );
+    }
     let importers = Importers::read(&options.importers)?;
     if !options.soname.is_empty() {
         return soname::run(options, &target, importers.as_ref(), shell);

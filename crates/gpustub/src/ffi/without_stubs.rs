@@ -1,11 +1,17 @@
-//! Answers on targets without trampolines, where no package brings stubs and `gpustub.h` has no definition: no
-//! library is known. Programs of several platforms link everywhere.
+//! Answers on targets without trampolines, where no package brings stubs and `gpustub.h` has no definition, and on macOS,
+//! where stubs are constant answers: no library is known. Programs of several platforms link everywhere.
 #![allow(dead_code, reason = "used on other targets")]
 
-use core::ffi::{c_char, c_int, c_void};
+use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr::null;
 
 const UNKNOWN_LIBRARY: c_int = 2;
+
+const REASON: &CStr = if cfg!(target_os = "macos") {
+    c"stubs for macOS load no library"
+} else {
+    c"this target has no stubs"
+};
 
 pub(crate) unsafe fn gpustub_load(_: *const c_char) -> c_int {
     UNKNOWN_LIBRARY
@@ -28,7 +34,7 @@ pub(crate) unsafe fn gpustub_version(_: *const c_char) -> c_int {
 }
 
 pub(crate) unsafe fn gpustub_reason(_: *const c_char) -> *const c_char {
-    c"this target has no stubs".as_ptr()
+    REASON.as_ptr()
 }
 
 pub(crate) unsafe fn gpustub_report(_: *const c_char) -> *const c_char {
@@ -75,7 +81,7 @@ mod tests {
             assert_eq!(gpustub_has_function(name, name), 0);
             assert_eq!(gpustub_version(name), 0);
             assert!(gpustub_path(name).is_null() && gpustub_report(name).is_null());
-            let reason = core::ffi::CStr::from_ptr(gpustub_reason(name));
+            let reason = CStr::from_ptr(gpustub_reason(name));
             assert_eq!(reason, c"this target has no stubs");
         }
     }
