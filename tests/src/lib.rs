@@ -24,6 +24,7 @@ pub mod pair;
 pub mod rdc;
 pub mod readme;
 pub mod recipes;
+pub mod rustup;
 pub mod scratch;
 pub mod stubs;
 pub mod tree;

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
 use gpustub_tests::cargo::without_own_cargo;
 use gpustub_tests::command::{Ran, path_with, run, succeed};
 use gpustub_tests::components::{component, target_dir};
 use gpustub_tests::elf::{needed, symbols};
+use gpustub_tests::rustup;
 use gpustub_tests::scratch::scratch;
-use gpustub_tests::stubs::{HOST, Machine};
-use gpustub_tests::{Failure, Result, repository};
+use gpustub_tests::stubs::Machine;
+use gpustub_tests::{Result, repository};
 
 /// Machines that rustup has a standard library for.
 const MACHINES: [Machine; 6] = [
@@ -32,43 +32,16 @@ const MINGW: &str = "x86_64-w64-mingw32-gcc";
 const PRESENT: &str = "acme: 1234\nacme: 1234\nacme: available true\nopencl: -1001, 0 platforms\n";
 const ABSENT: &str = "acme: 77\nacme: 77\nacme: available false\nopencl: -1001, 0 platforms\n";
 
-/// Directory of cargo and rustc, with the standard library of all targets. The user's rustup installation stays
-/// unchanged.
+/// Directory of cargo and rustc, with the standard library of all targets.
 fn toolchain() -> Result<PathBuf> {
-    static FOUND: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let found = FOUND.get_or_init(|| install_toolchain().map_err(|failure| failure.0));
-    found.clone().map_err(Failure)
-}
-
-fn install_toolchain() -> Result<PathBuf> {
-    let home = target_dir().join("cross/rustup");
-    let version = succeed(Command::new("rustc").arg("--version"))?.stdout;
-    let version = version.split(' ').nth(1).ok_or("rustc has no version")?;
-    let rustup = |words: &[&str]| {
-        let mut rustup = Command::new("rustup");
-        rustup.args(["--quiet"]).args(words);
-        without_own_cargo(
-            rustup
-                .env("RUSTUP_HOME", &home)
-                .env_remove("RUSTUP_TOOLCHAIN"),
-        );
-        succeed(&mut rustup)
-    };
-    let bin = home.join(format!("toolchains/{version}-{HOST}/bin"));
-    if !bin.exists() {
-        let options = ["--profile", "minimal", "--no-self-update"];
-        rustup(&[&["toolchain", "install", version], &options[..]].concat())?;
-    }
-    let targets: Vec<String> = MACHINES.map(|machine| machine.target().triple).into();
-    let mut add = vec!["target", "add", "--toolchain", version];
-    add.extend(targets.iter().map(String::as_str));
-    add.extend([
+    let triples = MACHINES.map(|machine| machine.target().triple);
+    let mut targets: Vec<&str> = triples.iter().map(String::as_str).collect();
+    targets.extend([
         "x86_64-unknown-linux-musl",
         "x86_64-unknown-freebsd",
         WINDOWS,
     ]);
-    rustup(&add)?;
-    Ok(bin)
+    rustup::toolchain(&targets)
 }
 
 /// Project outside of the workspace, whose build script makes stubs.
