@@ -1,6 +1,8 @@
 //! Stubs for macOS: constant answers. No machine here runs programs of macOS: they are linked by lld, and their
 //! instructions are read here and executed as programs of Linux (`answers.rs`).
 
+mod answers;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
