@@ -9,7 +9,7 @@ use crate::plan::{LibraryPlan, Plan, Spec};
 use crate::target::Target;
 
 /// Adds a line; writing to a String cannot fail.
-macro_rules! line {
+macro_rules! add {
     ($text:expr, $($arguments:tt)*) => {{ let _ = writeln!($text, $($arguments)*); }};
 }
 
@@ -85,10 +85,10 @@ fn library(text: &mut String, planned: &LibraryPlan, hash: &str, target: &Target
     let tables = format!("{}, {hash}", c_name(&planned.library.id));
     let string = &planned.library.status_string;
     let string = quote(string.strip_suffix(LOG).unwrap_or(string));
-    line!(text, " gpustub_string {tables}\n .asciz {string}");
+    add!(text, " gpustub_string {tables}\n .asciz {string}");
     let is_known = |spec: &Spec| matches!(spec.fallback.returns, Returns::UnknownError(_));
     if names_errors(planned) || planned.specs.iter().any(is_known) {
-        line!(text, " gpustub_errors {tables}");
+        add!(text, " gpustub_errors {tables}");
         errors(text, planned.library.errors);
     }
     let mut answers = Vec::new();
@@ -96,7 +96,7 @@ fn library(text: &mut String, planned: &LibraryPlan, hash: &str, target: &Target
         answers.push(answer(spec, planned, &tables, target));
     }
     for function in planned.functions.iter() {
-        line!(text, " gpustub_function {}", function.name);
+        add!(text, " gpustub_function {}", function.name);
         *text += &answers[usize::from(function.spec)];
     }
 }
@@ -115,16 +115,16 @@ fn errors(text: &mut String, errors: &str) {
     for (index, (code, name)) in rows.iter().enumerate() {
         let row = 12 * index;
         let name_offset = offset + code.len() + 2;
-        line!(
+        add!(
             text,
             " .long {code}, {}, {}",
             offset - row,
             name_offset - row
         );
-        line!(texts, " .asciz \"{code}: {name}\"");
+        add!(texts, " .asciz \"{code}: {name}\"");
         offset = name_offset + name.len() + 1;
     }
-    line!(text, " .long 0, 0, 0");
+    add!(text, " .long 0, 0, 0");
     *text += &texts;
 }
 
@@ -147,24 +147,24 @@ fn answer(spec: &Spec, planned: &LibraryPlan, tables: &str, target: &Target) -> 
     for out in outs.iter().filter(|out| is_located(**out, target)) {
         let arg = out.arg;
         match out.kind {
-            OutKind::Zero(0) => line!(text, " gpustub_zero {arg}, 8"),
-            OutKind::Zero(size) => line!(text, " gpustub_zero {arg}, {size}"),
-            OutKind::Status => line!(text, " gpustub_store {arg}, {status}"),
-            OutKind::String => line!(text, " gpustub_store_string {arg}, {tables}"),
-            OutKind::ErrorName => line!(text, " gpustub_store_name {arg}, {tables}"),
-            OutKind::ErrorString => line!(text, " gpustub_store_text {arg}, {tables}, {missing}"),
+            OutKind::Zero(0) => add!(text, " gpustub_zero {arg}, 8"),
+            OutKind::Zero(size) => add!(text, " gpustub_zero {arg}, {size}"),
+            OutKind::Status => add!(text, " gpustub_store {arg}, {status}"),
+            OutKind::String => add!(text, " gpustub_store_string {arg}, {tables}"),
+            OutKind::ErrorName => add!(text, " gpustub_store_name {arg}, {tables}"),
+            OutKind::ErrorString => add!(text, " gpustub_store_text {arg}, {tables}, {missing}"),
         }
     }
     match *returns {
-        Returns::Status => line!(text, " gpustub_return {status}"),
-        Returns::Value(value) => line!(text, " gpustub_return_value {value}"),
-        Returns::String => line!(text, " gpustub_return_string {tables}"),
-        Returns::Null | Returns::ZeroedHfa(_) => line!(text, " gpustub_return_value 0"),
-        Returns::Void => line!(text, " gpustub_return_nothing"),
-        Returns::ZeroedStruct(size) => line!(text, " gpustub_return_struct {size}"),
-        Returns::ErrorName => line!(text, " gpustub_return_name {tables}"),
-        Returns::ErrorString => line!(text, " gpustub_return_text {tables}, {missing}"),
-        Returns::UnknownError(code) => line!(text, " gpustub_return_unknown {tables}, {code}"),
+        Returns::Status => add!(text, " gpustub_return {status}"),
+        Returns::Value(value) => add!(text, " gpustub_return_value {value}"),
+        Returns::String => add!(text, " gpustub_return_string {tables}"),
+        Returns::Null | Returns::ZeroedHfa(_) => add!(text, " gpustub_return_value 0"),
+        Returns::Void => add!(text, " gpustub_return_nothing"),
+        Returns::ZeroedStruct(size) => add!(text, " gpustub_return_struct {size}"),
+        Returns::ErrorName => add!(text, " gpustub_return_name {tables}"),
+        Returns::ErrorString => add!(text, " gpustub_return_text {tables}, {missing}"),
+        Returns::UnknownError(code) => add!(text, " gpustub_return_unknown {tables}, {code}"),
     }
     text
 }
