@@ -36,7 +36,7 @@ static const int codes[] = {
 struct pair { uintptr_t low, high; };
 struct area { unsigned char bytes[BYTES]; };
 typedef struct pair pair_function(ALL);
-typedef double number_function(ALL);
+typedef double number_function(double, ALL);
 typedef struct area struct_function(ALL);
 
 /* Results and out-parameters of a call. */
@@ -70,7 +70,7 @@ static void call(const struct function *function, int stub, void *first, int wit
         outcome->result = returns_pair(ARGUMENTS_OF_CALL);
     memcpy(outcome->buffers, buffers, sizeof buffers);
     if (function->result == VALUE)
-        outcome->number = returns_number(ARGUMENTS_OF_CALL);
+        outcome->number = returns_number(1.5, ARGUMENTS_OF_CALL); /* in the register of the result */
 }
 
 /* Only the run time has a log. */

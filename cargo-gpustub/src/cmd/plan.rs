@@ -262,6 +262,12 @@ fn describe_library(text: &mut String, library: &LibraryPlan) {
             .iter()
             .map(|name| format!("-l{name}")),
     );
+    if library.load_names.is_empty() {
+        text.push_str(
+            "    note        no load name: never found, calls return the library's error value\n",
+        );
+        return;
+    }
     for (title, directories) in search_order(library) {
         row(text, title, directories.iter().cloned());
     }

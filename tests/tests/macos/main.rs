@@ -243,3 +243,42 @@ fn programs_contain_the_used_answers_only() -> Result<()> {
     }
     Ok(())
 }
+
+/// Linkers that select members read the index of the archives.
+#[test]
+#[ignore = "needs clang 19, lld 19 and standard libraries of macOS: ./tests/run"]
+fn archives_have_an_index() -> Result<()> {
+    let source = "int cuInit(unsigned); int start(void) { return cuInit(0); }\n";
+    for (triple, _) in TARGETS {
+        let dir = scratch()?;
+        let dir = dir.path();
+        let rustc = rustc(&TARGETS.map(|(triple, _)| triple), dir)?;
+        let package = build("first", LIBRARIES, triple, dir, &rustc)?;
+        let archive = package.output.stub_library.ok_or("an archive")?;
+        let index = tool("llvm-nm-19", &["--print-armap"], &archive)?;
+        for name in ["_cuInit", "_cudaMalloc", "_gpustub_load"] {
+            let line = format!("{name} in gpustub_stubs.o\n");
+            assert!(index.contains(&line), "{triple}: {name}");
+        }
+        fs::write(dir.join("main.c"), source)?;
+        let (arch, _) = triple.split_once('-').ok_or("a triple")?;
+        let arch = arch.replace("aarch64", "arm64");
+        let target = format!("--target={arch}-apple-macos11");
+        let clang = ["-c", "main.c", "-o", "main.o", &target];
+        succeed(Command::new("clang-19").current_dir(dir).args(clang))?;
+        let mut lld = Command::new("ld64.lld-19");
+        lld.args(["-arch", &arch, "-platform_version", "macos", "11.0", "11.0"])
+            .args(["-dead_strip", "-e", "_start", "-lSystem", "-syslibroot"])
+            .arg(sdk(dir)?)
+            .arg(dir.join("main.o"))
+            .arg(&archive)
+            .arg(archive.with_file_name("libcuda.a"))
+            .arg("-o")
+            .arg(dir.join("program"));
+        succeed(&mut lld)?;
+        let symbols = tool("llvm-nm-19", &[], &dir.join("program"))?;
+        assert!(symbols.contains(" t _cuInit\n"), "{triple}: {symbols}");
+        assert!(!symbols.contains("_cudaMalloc"), "{triple}: {symbols}");
+    }
+    Ok(())
+}
