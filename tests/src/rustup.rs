@@ -12,8 +12,14 @@ use crate::command::succeed;
 use crate::components::target_dir;
 use crate::stubs::HOST;
 
-/// Directory of cargo and rustc, with the standard libraries of these targets.
+/// Directory of cargo and rustc, with the standard libraries of these targets: of the user's toolchain if it has all of
+/// them, else of one below the target directory.
 pub fn toolchain(targets: &[&str]) -> Result<PathBuf> {
+    let sysroot = succeed(Command::new("rustc").args(["--print", "sysroot"]))?.stdout;
+    let sysroot = Path::new(sysroot.trim());
+    if missing(sysroot, targets).is_empty() {
+        return Ok(sysroot.join("bin"));
+    }
     static INSTALLATION: Mutex<()> = Mutex::new(());
     let _guard = INSTALLATION.lock().unwrap_or_else(PoisonError::into_inner);
     let home = target_dir().join("cross/rustup");
@@ -34,12 +40,19 @@ pub fn toolchain(targets: &[&str]) -> Result<PathBuf> {
         let options = ["--profile", "minimal", "--no-self-update"];
         rustup(&[&["toolchain", "install", version], &options[..]].concat())?;
     }
-    let is_missing = |target: &&&str| !root.join("lib/rustlib").join(target).exists();
-    let missing: Vec<&str> = targets.iter().filter(is_missing).copied().collect();
+    let missing = missing(&root, targets);
     if !missing.is_empty() {
         rustup(&[&["target", "add", "--toolchain", version], &missing[..]].concat())?;
     }
     Ok(root.join("bin"))
+}
+
+/// The targets without a standard library in a toolchain.
+fn missing<'a>(toolchain: &Path, targets: &[&'a str]) -> Vec<&'a str> {
+    let libraries = toolchain.join("lib/rustlib");
+    (targets.iter().copied())
+        .filter(|target| !libraries.join(target).exists())
+        .collect()
 }
 
 /// A script in `dir` that runs rustc of [`toolchain`]: cargo sets `LD_LIBRARY_PATH` for tests, and with it the rustc of
