@@ -186,8 +186,8 @@ fn instructions(program: &Path, function: &str) -> Result<Vec<String>> {
 
 /// Of two packages with common functions one copy of each used function remains, and nothing else.
 #[test]
-#[ignore = "needs lld 19 and standard libraries of macOS: ./tests/run"]
-fn programs_contain_the_used_answers_only() -> Result<()> {
+#[ignore = "downloads standard libraries: tests/run --all"]
+fn heavy_programs_contain_the_used_answers_only() -> Result<()> {
     for (triple, expected) in TARGETS {
         let dir = scratch()?;
         let dir = dir.path();
@@ -246,8 +246,8 @@ fn programs_contain_the_used_answers_only() -> Result<()> {
 
 /// Linkers that select members read the index of the archives.
 #[test]
-#[ignore = "needs clang 19, lld 19 and standard libraries of macOS: ./tests/run"]
-fn archives_have_an_index() -> Result<()> {
+#[ignore = "downloads standard libraries: tests/run --all"]
+fn heavy_archives_have_an_index() -> Result<()> {
     let source = "int cuInit(unsigned); int start(void) { return cuInit(0); }\n";
     for (triple, _) in TARGETS {
         let dir = scratch()?;

@@ -43,11 +43,17 @@ const MAX_NAME: usize = 200;
 /// Runs the command.
 pub fn run(options: &cli::ExportStubs, shell: &mut Shell) -> Result<bool> {
     let target = target(options.target.as_deref())?;
-    if target.os == "macos" {
-        return Err(
-            Error::new("no stubs for macOS are exported: they are for cargo only")
-                .help("leave the GPU code out there: GPU libraries do not exist for macOS"),
+    let help = match target.os.as_str() {
+        "macos" => Some("leave the GPU code out there: GPU libraries do not exist for macOS"),
+        "windows" => Some("link the import libraries of the toolkit there"),
+        _ => None,
+    };
+    if let Some(help) = help {
+        let message = format!(
+            "no stubs for {} are exported: they are for cargo only",
+            target.triple
         );
+        return Err(Error::new(message).help(help));
     }
     let importers = Importers::read(&options.importers)?;
     if !options.soname.is_empty() {
