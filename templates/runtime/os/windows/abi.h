@@ -8,7 +8,13 @@
  * the first package's table (entries.c). */
 #define MERGED       static
 #define MERGED_DATA  __declspec(selectany)
+/* GCC forgets the attribute of a definition after a declaration without it; clang takes a declaration with it for a
+ * definition. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define DECLARE_MERGED extern MERGED_DATA
+#else
 #define DECLARE_MERGED extern
+#endif
 
 /* Sections of their own, for compilers without -ffunction-sections: code and constants. Those with relocations are
  * COMDATs, which have one. */
