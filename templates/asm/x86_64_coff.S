@@ -266,26 +266,20 @@ gpustub1_slow:
  xorps %xmm0, %xmm0
  addq $0xe8, %rsp
  ret
- /* An observed call. Only the caller knows the size of the arguments on its stack, so the function runs on this very
-  * stack, and the caller's rbp, return address and rsp move into the record, struct observed_call. */
-3: movq %rbp, 0(%r11)
- movq 0xe8(%rsp), %rcx
- movq %rcx, 8(%r11)
- leaq 0xf0(%rsp), %rcx
- movq %rcx, 32(%r11)
- movq %r11, %rbp
- movq 0x20(%rsp), %rcx
+ /* An observed call. */
+3: movq 0x20(%rsp), %rcx
  movq 0x28(%rsp), %rdx
  movq 0x30(%rsp), %r8
  movq 0x38(%rsp), %r9
  movq 0x68(%rsp), %r10
- addq $0xf0, %rsp
+ addq $0xe8, %rsp
  jmp gpustub1_observed
  .seh_endproc
 
-/* Unwinding finds the caller's frame in the record, by rbp: there the caller's rbp, then a machine frame (PE Format and
- * "x64 exception handling", UWOP_PUSH_MACHFRAME: rip, cs, flags, rsp, ss). The `call` and `ret` match those of the
- * caller, as shadow stacks require. */
+/* rax: the function, r11: the record. Exceptions pass only frames that are on the thread's stack, so the function gets a
+ * copy of the arguments on the stack. Only the caller knows their number: 124 words serve 127 arguments (C11 5.2.4.1)
+ * and a hidden result pointer, as none is larger than a word; those beyond the end of the stack (StackBase of the thread
+ * information block) are none. */
  gpustub_comdat .text, xr, gpustub1_observed
  .def gpustub1_observed
  .scl 2
@@ -294,27 +288,39 @@ gpustub1_slow:
  .p2align 4
  .seh_proc gpustub1_observed
 gpustub1_observed:
- .seh_pushframe
- .seh_pushreg %rbp
- .seh_setframe %rbp, 0
+ movq %rcx, 8(%rsp)
+ pushq %rbx
+ .seh_pushreg %rbx
+ pushq %rsi
+ .seh_pushreg %rsi
+ pushq %rdi
+ .seh_pushreg %rdi
+ subq $0x420, %rsp
+ .seh_stackalloc 0x420
  .seh_endprologue
+ movq %r11, %rbx
+ leaq 0x460(%rsp), %rsi         /* after the return address and the home of four registers */
+ leaq 0x20(%rsp), %rdi
+ movq %gs:8, %rcx
+ subq %rsi, %rcx
+ shrq $3, %rcx
+ movl $124, %r11d
+ cmpq %r11, %rcx
+ cmovaq %r11, %rcx
+ rep movsq
+ movq 0x440(%rsp), %rcx
  call *%rax
- subq $0x50, %rsp
- movq %rax, 0x20(%rsp)
- movaps %xmm0, 0x30(%rsp)
- movq 8(%rbp), %rcx
- movq %rcx, 0x28(%rsp)
- movq 0(%rbp), %rcx
- movq %rcx, 0x40(%rsp)
- movq %rbp, %rcx
+ movq %rax, 0x400(%rsp)
+ movaps %xmm0, 0x410(%rsp)
+ movq %rbx, %rcx
  movq %rax, %rdx
  call *gpustub1_entries+16(%rip)
- movq 0x20(%rsp), %rax
- movaps 0x30(%rsp), %xmm0
- movq 0x40(%rsp), %rbp
- movq 0x28(%rsp), %rcx
- addq $0x50, %rsp
- pushq %rcx
+ movq 0x400(%rsp), %rax
+ movaps 0x410(%rsp), %xmm0
+ addq $0x420, %rsp
+ popq %rdi
+ popq %rsi
+ popq %rbx
  ret
  .seh_endproc
 

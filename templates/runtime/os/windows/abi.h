@@ -24,9 +24,8 @@
 #define WEAK_TARGETS
 #define QUERY(name)  public_##name
 
-/* What gpustub1_slow writes into a struct observed_call: a frame that unwinders read (x86_64_coff.S). */
-#define OBSERVED_FRAME                                                                             \
-    uintptr_t caller_frame, return_address, code_segment, flags, stack, stack_segment;
+/* The frame of an observed call is on the stack (x86_64_coff.S). */
+#define OBSERVED_FRAME
 
 /* Bounds of the parts (x86_64_coff.S). There are no shared stubs. */
 #define FIRST_PART   gpustub1_p_a
