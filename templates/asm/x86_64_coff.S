@@ -359,11 +359,13 @@ gpustub1_closing:
  .byte 0
 
 /* TLS callback (PE Format, "The .tls Section"): DLL_PROCESS_DETACH is 0, and its last argument is null if FreeLibrary is
- * the reason. It runs after the code of DLLs that were loaded later, but before this module's own end. */
+ * the reason. It runs before a DLL's own destructors. */
  gpustub_comdat .text, xr, gpustub1_exit
 gpustub1_exit:
  testl %edx, %edx
  jnz 1f
+ cmpb $0, gpustub1_exiting(%rip)
+ jne 1f
  movb $1, gpustub1_exiting(%rip)
  testq %r8, %r8
  setz gpustub1_closing(%rip)
@@ -374,10 +376,21 @@ gpustub1_exit:
 1: ret
  .long _tls_used - .            /* makes linkers write the TLS directory */
 
-/* A root of the linker's garbage collection: each object has it, and a module may call it twice. */
+/* Destructor. Windows ends DLLs before it calls the program's TLS callbacks, and wine does not call those. */
+ gpustub_comdat .text, xr, gpustub1_end
+gpustub1_end:
+ xorl %edx, %edx
+ movl $1, %r8d
+ jmp gpustub1_exit
+
+/* Roots of the linker's garbage collection: each object has them. mingw-w64 sorts .dtors by name: after the priority
+ * 101 (65434), the last one open to programs. */
  .section .CRT$XLE, "dr"
  .p2align 3
  .quad gpustub1_exit
+ .section .dtors.65435, "dw"
+ .p2align 3
+ .quad gpustub1_end
 
 /* ---- the table --------------------------------------------------------------------------------------- */
 

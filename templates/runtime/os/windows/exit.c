@@ -1,5 +1,5 @@
-/* exit.c: the end of the process, or of this module: x86_64_coff.S has a TLS callback, which runs before the code of
- * this module's destructors ends, and tells them apart. */
+/* exit.c: the end of the process, or of this module: x86_64_coff.S has a destructor and a TLS callback, which tells them
+ * apart. */
 #include "internal.h"
 
 extern char gpustub1_closing; /* whether FreeLibrary is the reason */
