@@ -137,13 +137,15 @@ pub struct Fallback {
 }
 
 impl Fallback {
-    /// Whether the function names a status code.
+    /// Whether the function names a status code, or says which ones there are.
     pub fn names_error(&self) -> bool {
-        matches!(self.returns, Returns::ErrorName | Returns::ErrorString)
-            || self
-                .outs
-                .iter()
-                .any(|out| matches!(out.kind, OutKind::ErrorName | OutKind::ErrorString))
+        matches!(
+            self.returns,
+            Returns::ErrorName | Returns::ErrorString | Returns::UnknownError(_)
+        ) || self
+            .outs
+            .iter()
+            .any(|out| matches!(out.kind, OutKind::ErrorName | OutKind::ErrorString))
     }
 }
 

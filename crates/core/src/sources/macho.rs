@@ -86,8 +86,7 @@ fn library(text: &mut String, planned: &LibraryPlan, hash: &str, target: &Target
     let string = &planned.library.status_string;
     let string = quote(string.strip_suffix(LOG).unwrap_or(string));
     add!(text, " gpustub_string {tables}\n .asciz {string}");
-    let is_known = |spec: &Spec| matches!(spec.fallback.returns, Returns::UnknownError(_));
-    if names_errors(planned) || planned.specs.iter().any(is_known) {
+    if names_errors(planned) {
         add!(text, " gpustub_errors {tables}");
         errors(text, planned.library.errors);
     }

@@ -464,3 +464,14 @@ fn strings_survive_a_c_compiler() {
         assert_eq!(quote(text), literal);
     }
 }
+
+/// A function that knows the status codes reads their texts, whatever its out-parameters are.
+#[test]
+fn functions_that_know_status_codes_have_their_texts() {
+    let manifest = "schema = 1\n[stub.cuda]\nheader-version = \"12\"\n\
+                    zero-out = { cuGetErrorName = [1], cuGetErrorString = [1] }\n";
+    let sources = render_text(manifest, "x86_64-unknown-linux-gnu");
+    let text = &sources["gpustub_libraries.inc"];
+    assert!(text.contains("RETURNS_UNKNOWN_ERROR"));
+    assert!(text.contains(".errors = (const char *)&errors_of_cuda"));
+}
