@@ -151,21 +151,23 @@ gpustub1_null_\name\()_\argument:
  .endif
 .endm
 
-/* Mark: objects with other contents under the same symbol do not link (IMAGE_COMDAT_SELECT_EXACT_MATCH). */
-.macro gpustub_mark symbol, text
- .section .rdata$\symbol, "dr", same_contents, \symbol
+/* Mark: objects that define the same symbol in other COMDATs do not link. A COMDAT whose contents must be equal would
+ * not do: GNU ld only warns (IMAGE_COMDAT_SELECT_EXACT_MATCH). */
+.macro gpustub_mark symbol, comdat
+ gpustub_comdat .rdata, dr, \comdat
+\comdat:
  .globl \symbol
 \symbol:
- .asciz "\text"
+ .byte 0
 .endm
 .macro gpustub_headers library, version
- gpustub_mark gpustub_error_incompatible_header_versions_of_\library\()__see_header_version_in_GpuStub_toml, "\version"
+ gpustub_mark gpustub_error_incompatible_header_versions_of_\library\()__see_header_version_in_GpuStub_toml, gpustub_headers_\library\()_\version
  gpustub_declares \library, yes
 .endm
 .macro gpustub_declares library, answer
- gpustub_mark gpustub_error_some_packages_lack_header_version_of_\library\()__see_header_version_in_GpuStub_toml, "\answer"
+ gpustub_mark gpustub_error_some_packages_lack_header_version_of_\library\()__see_header_version_in_GpuStub_toml, gpustub_declares_\library\()_\answer
 .endm
- gpustub_mark gpustub_error_incompatible_gpustub_versions__update_gpustub_build_in_both_packages, "1"
+ gpustub_mark gpustub_error_incompatible_gpustub_versions__update_gpustub_build_in_both_packages, gpustub_interface_1
 
 /* ---- bounds ------------------------------------------------------------------------------------- */
 
