@@ -28,6 +28,7 @@ pub mod rustup;
 pub mod scratch;
 pub mod stubs;
 pub mod tree;
+pub mod wine;
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -18,7 +18,7 @@ use gpustub_core::target::Target;
 use gpustub_engine::toolchain::shared::SharedStubs;
 use gpustub_engine::toolchain::{Index, REQUIRED, Toolchain};
 
-use crate::{Result, components};
+use crate::{Result, components, rustup};
 
 /// Machine that tests compile and run programs for. The first runs the tests; the others need a cross compiler,
 /// and an emulator.
@@ -233,13 +233,13 @@ pub fn plan_shipped(library: &Library, header: &str, has: impl Fn(&str) -> bool)
     plan_or_fail(&manifest, &lists, &Machine::X86_64.target())
 }
 
-/// A `GpuStub.toml` for one user-defined library, `libtrap.so.1`, with further keys.
+/// A `GpuStub.toml` for one user-defined library, `libtrap.so.1` or `trap1.dll`, with further keys.
 pub fn trap_manifest(keys: &str) -> String {
     format!(
         r#"
 schema = 1
 [stub.trap]
-load-names = {{ linux = ["libtrap.so.1"] }}
+load-names = {{ linux = ["libtrap.so.1"], windows = ["trap1.dll"] }}
 symbols = "trap.symbols"
 search-dirs = ["$ORIGIN"]
 fallback = {{ status = 77, string = "trap is not installed" }}
@@ -325,7 +325,10 @@ impl Stubs {
         fs::create_dir_all(&sources).map_err(|e| format!("{}: {e}", sources.display()))?;
         gpustub_engine::write_sources(&sources, files)?;
         let compiler = wrapper(dir, compiler, flags)?;
-        let tools = Toolchain::find(&plan.target, HOST, dir, Some(&compiler), None)?;
+        let mut tools = Toolchain::find(&plan.target, HOST, dir, Some(&compiler), None)?;
+        if plan.target.os == "windows" {
+            tools = tools.with_rustc(rustup::rustc(&[&plan.target.triple], dir)?.into());
+        }
         Ok(Self { sources, tools })
     }
 

@@ -1,0 +1,136 @@
+//! Programs for Windows (x86-64, GNU ABI), compiled by mingw-w64 and run by wine.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+
+use gpustub_core::target::Target;
+
+use crate::command::{self, Ran, succeed};
+use crate::components::target_dir;
+use crate::scratch::scratch;
+use crate::{Failure, Result, repository};
+
+/// Triple of the target.
+pub const TRIPLE: &str = "x86_64-pc-windows-gnu";
+
+const GCC: &str = "x86_64-w64-mingw32-gcc";
+const GXX: &str = "x86_64-w64-mingw32-g++";
+
+/// The target of the programs.
+pub fn target() -> Target {
+    Target::from_triple(TRIPLE).expect("a triple of rustc")
+}
+
+/// C (`c`) or C++ (`c++`) compiler.
+pub fn compiler(language: &str) -> &'static str {
+    if language == "c++" { GXX } else { GCC }
+}
+
+/// The name of a file of this machine for Windows programs: wine's drive Z is `/`.
+pub fn windows_path(path: &Path) -> String {
+    format!("Z:{}", path.display()).replace('/', "\\")
+}
+
+/// A program under wine, with an empty environment and in its own directory. wine64, because `wine` prints advice.
+pub fn wine(program: &Path) -> Result<Command> {
+    let mut command = wine_in(&prefix()?);
+    command.arg(program);
+    command.current_dir(program.parent().unwrap_or(Path::new(".")));
+    Ok(command)
+}
+
+/// Runs a program under wine to its end. Text files and consoles of Windows end lines with `\r\n`.
+pub fn run(command: &mut Command) -> Result<Ran> {
+    let mut ran = command::run(command)?;
+    for text in [&mut ran.stdout, &mut ran.stderr] {
+        *text = text.replace("\r\n", "\n");
+    }
+    Ok(ran)
+}
+
+/// Compiles the DLL that Rust's standard library needs and wine 8 lacks, into the directory of a program.
+pub fn install_random_numbers(directory: &Path) -> Result<()> {
+    let source = repository().join("tests/programs/cross/bcryptprimitives.c");
+    let mut gcc = Command::new(GCC);
+    gcc.args(["-shared", "-o"])
+        .arg(directory.join("bcryptprimitives.dll"));
+    succeed(gcc.arg(source).arg("-ladvapi32"))?;
+    Ok(())
+}
+
+/// Directory of the compiler's own DLLs.
+pub fn compiler_libraries() -> Result<PathBuf> {
+    let library = succeed(Command::new(GXX).arg("-print-file-name=libstdc++-6.dll"))?.stdout;
+    let directory = Path::new(library.trim()).parent();
+    Ok(directory.ok_or("no libstdc++-6.dll")?.to_owned())
+}
+
+/// The directory of wine's registry and drive C, which later test runs use again: 700 MB, made in some seconds.
+fn prefix() -> Result<PathBuf> {
+    static PREFIX: OnceLock<Result<(PathBuf, Child), String>> = OnceLock::new();
+    let start = || {
+        let prefix = make_prefix()?;
+        let keeper = keep_running(&prefix)?;
+        Ok((prefix, keeper))
+    };
+    let prefix = PREFIX.get_or_init(|| start().map_err(|failure: Failure| failure.0));
+    prefix
+        .as_ref()
+        .map(|(path, _)| path.clone())
+        .map_err(Into::into)
+}
+
+/// Keeps wine's server running, whose start takes a second, until this process closes the program's input.
+fn keep_running(prefix: &Path) -> Result<Child> {
+    let mut keeper = wine_in(prefix);
+    keeper.arg("cmd").stdin(Stdio::piped());
+    keeper.stdout(Stdio::null()).stderr(Stdio::null());
+    let child = keeper.spawn();
+    let child = child.map_err(|e| format!("cannot run wine: {e}; ./tests/run installs it"))?;
+    // Wine's services keep the standard output of the first program, whose reader would wait for their end.
+    let mut first = wine_in(prefix);
+    first.args(["cmd", "/c", "exit"]).stdin(Stdio::null());
+    first.stdout(Stdio::null()).stderr(Stdio::null()).status()?;
+    Ok(child)
+}
+
+fn make_prefix() -> Result<PathBuf> {
+    let prefix = target_dir().join("gpustub-tests/wine");
+    if prefix.exists() {
+        return Ok(prefix);
+    }
+    let new = scratch()?;
+    let mut wineboot = wine_in(new.path());
+    wineboot.args(["wineboot", "--init"]);
+    wineboot.stdout(Stdio::null()).stderr(Stdio::null());
+    if !wineboot.status()?.success() {
+        return Err("wine makes no prefix".into());
+    }
+    // It writes the registry when it ends.
+    let mut server = Command::new("/usr/lib/wine/wineserver");
+    server.env("WINEPREFIX", new.path());
+    succeed(server.arg("--wait"))?;
+    // Another process may have been faster.
+    match fs::rename(new.path(), &prefix) {
+        Err(error) if !prefix.exists() => Err(format!("{}: {error}", prefix.display()).into()),
+        _ => Ok(prefix),
+    }
+}
+
+fn wine_in(prefix: &Path) -> Command {
+    let mut command = Command::new("/usr/bin/timeout");
+    command
+        .args(["120", "/usr/lib/wine/wine64"])
+        .env_clear()
+        .env("WINEPREFIX", prefix)
+        .env("WINEDEBUG", "-all")
+        .env("LC_ALL", "C.UTF-8")
+        // Services that no test needs: a start takes half the time.
+        .env(
+            "WINEDLLOVERRIDES",
+            "explorer.exe,plugplay.exe,svchost.exe,rpcss.exe,winedevice.exe=d",
+        );
+    command
+}
