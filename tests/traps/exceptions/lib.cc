@@ -14,6 +14,7 @@ extern "C" int trap_call(int (*callback)(int), int argument, int *unwound)
     return callback(argument) + 1;
 }
 
+#ifndef WITHOUT_CONSTRUCTOR
 /* Throws while the first call is still under way. */
 extern "C" int host_from_constructor();
 __attribute__((constructor)) static void construct()
@@ -25,3 +26,4 @@ __attribute__((constructor)) static void construct()
     }
     __builtin_trap();
 }
+#endif
