@@ -21,5 +21,6 @@
 //! | shared | none: stubs for Windows are in the program |
 //! | — | callers with `dllimport`, unused functions, objects of two header versions: `images` |
 
+mod images;
 mod programs;
 mod trial;
