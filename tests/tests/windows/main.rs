@@ -21,6 +21,7 @@
 //! | shared | none: stubs for Windows are in the program |
 //! | — | callers with `dllimport`, unused functions, objects of two header versions: `images` |
 
+mod adapters;
 mod images;
 mod programs;
 mod trial;
