@@ -10,6 +10,7 @@ mod existing;
 mod programs;
 mod registry_crates;
 mod shared_form;
+mod windows;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -24,4 +24,5 @@
 mod adapters;
 mod images;
 mod programs;
+mod real;
 mod trial;

@@ -1,0 +1,3 @@
+fn main() {
+    gpustub_build::build();
+}

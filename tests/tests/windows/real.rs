@@ -1,0 +1,154 @@
+//! A program of Rust, built by cargo: without libraries, and with NVIDIA's.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use gpustub_tests::cargo::without_own_cargo;
+use gpustub_tests::command::{Ran, path_with, succeed};
+use gpustub_tests::components::{component, target_dir};
+use gpustub_tests::rustup::toolchain;
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::wine::{TRIPLE, compiler, install_random_numbers, run, windows_path, wine};
+use gpustub_tests::{Result, repository};
+
+use crate::trial::expect;
+
+/// Wheels with the CUDA runtime, and the path of the DLL.
+const RUNTIMES: [(&str, &str); 3] = [
+    (
+        "cudart-11.8-windows",
+        "nvidia/cuda_runtime/bin/cudart64_110.dll",
+    ),
+    ("cudart-windows", "nvidia/cuda_runtime/bin/cudart64_12.dll"),
+    ("cudart-windows", "nvidia/cu13/bin/x86_64/cudart64_13.dll"),
+];
+
+/// The program, built once.
+fn build() -> Result<Vec<u8>> {
+    static PROGRAM: OnceLock<Result<Vec<u8>, String>> = OnceLock::new();
+    let program = PROGRAM.get_or_init(|| build_app().map_err(|failure| failure.0));
+    program.clone().map_err(Into::into)
+}
+
+fn build_app() -> Result<Vec<u8>> {
+    let dir = scratch()?;
+    let source = repository().join("tests/programs/windows/app");
+    fs::create_dir(dir.path().join("src"))?;
+    for file in ["GpuStub.toml", "build.rs"] {
+        fs::copy(source.join(file), dir.path().join(file))?;
+    }
+    fs::copy(source.join("main.rs"), dir.path().join("src/main.rs"))?;
+    let helper = repository().join("gpustub-build");
+    let manifest = format!(
+        "[package]\nname = \"windows-app\"\nedition = \"2024\"\n[workspace]\n\
+         [build-dependencies]\ngpustub-build = {{ path = \"{}\" }}\n",
+        helper.display()
+    );
+    fs::write(dir.path().join("Cargo.toml"), manifest)?;
+    let bin = toolchain(&[TRIPLE])?;
+    // The target directory of the suite `cross`, whose build scripts have the same dependencies.
+    let target = target_dir().join("cross/target");
+    let mut cargo = Command::new(bin.join("cargo"));
+    without_own_cargo(&mut cargo);
+    cargo
+        .current_dir(dir.path())
+        .args(["build", "--quiet", "--target", TRIPLE])
+        .env("PATH", path_with(&bin)?)
+        .env("CARGO", bin.join("cargo"))
+        .env("RUSTC", bin.join("rustc"))
+        .env_remove("RUSTUP_TOOLCHAIN")
+        .env_remove("LD_LIBRARY_PATH")
+        .env("CARGO_TARGET_DIR", &target);
+    succeed(&mut cargo)?;
+    let program = target.join(TRIPLE).join("debug/windows-app.exe");
+    fs::read(&program).map_err(|e| format!("{}: {e}", program.display()).into())
+}
+
+/// Runs the program in a directory of its own, with a Python environment that has these wheels.
+fn run_with(wheels: &[&str], words: &[&str], variables: &[(&str, &str)]) -> Result<Ran> {
+    let dir = scratch()?;
+    let program = dir.path().join("app.exe");
+    fs::write(&program, build()?)?;
+    install_random_numbers(dir.path())?;
+    let environment = dir.path().join("environment");
+    let nvidia = environment.join("Lib/site-packages/nvidia");
+    fs::create_dir_all(&nvidia)?;
+    fs::write(environment.join("pyvenv.cfg"), "")?;
+    for wheel in wheels {
+        for entry in fs::read_dir(component(&format!("wheels/{wheel}/nvidia"))?)? {
+            let entry = entry?;
+            symlink(entry.path(), nvidia.join(entry.file_name()))?;
+        }
+    }
+    let mut command = wine(&program)?;
+    command.args(words).envs(variables.iter().copied());
+    run(command.env("VIRTUAL_ENV", windows_path(&environment)))?.success()
+}
+
+/// What a C program prints that calls the DLL itself.
+fn direct(library: &Path) -> Result<String> {
+    let dir = scratch()?;
+    let program = dir.path().join("direct.exe");
+    let mut gcc = Command::new(compiler("c"));
+    gcc.arg(repository().join("tests/programs/windows/direct.c"));
+    succeed(gcc.arg("-o").arg(&program))?;
+    let ran = run(wine(&program)?.arg(windows_path(library)))?;
+    Ok(ran.success()?.stdout)
+}
+
+#[test]
+#[ignore = "needs mingw-w64, wine and a standard library: ./tests/run"]
+fn a_program_without_libraries() -> Result<()> {
+    let readme = fs::read_to_string(repository().join("README.md"))?;
+    let printed = "status 35, 0 devices\n";
+    assert!(readme.contains(&format!("$ cargo run\n{printed}")));
+    let ran = run_with(&[], &[], &[])?;
+    assert!(ran.stdout.starts_with(printed), "{}", ran.stdout);
+    let ran = run_with(&[], &["compile"], &[])?;
+    expect(&ran, "create 11, compile 11, no PTX\n", "")
+}
+
+#[test]
+#[ignore = "needs mingw-w64, wine, a standard library and wheels: ./tests/run"]
+fn a_program_with_the_real_cuda_runtime() -> Result<()> {
+    for (wheel, path) in RUNTIMES {
+        let library = component(&format!("wheels/{wheel}/{path}"))?;
+        let expected = direct(&library)?;
+        let value = windows_path(&library);
+        let named = run_with(&[], &[], &[("GPUSTUB_CUDART_PATH", &value)])?;
+        assert_eq!(named.stdout, expected, "{path}");
+    }
+    // Of the two majors of the environment, that of the program's headers.
+    let (wheel, path) = RUNTIMES[1];
+    let expected = direct(&component(&format!("wheels/{wheel}/{path}"))?)?;
+    assert_eq!(run_with(&[wheel], &[], &[])?.stdout, expected);
+    Ok(())
+}
+
+/// Compiles a kernel with the NVRTC of a wheel, which opens its builtins by a bare name.
+fn compiles_with(wheel: &str) -> Result<()> {
+    let ran = run_with(&[wheel], &["compile"], &[])?;
+    if ran
+        .stdout
+        .starts_with("create 0, compile 0, .visible .entry add(")
+    {
+        return Ok(());
+    }
+    Err(ran.error(wheel))
+}
+
+#[test]
+#[ignore = "needs mingw-w64, wine, a standard library and wheels: ./tests/run"]
+fn a_program_with_the_real_nvrtc() -> Result<()> {
+    compiles_with("nvrtc-13.5-windows")
+}
+
+#[test]
+#[ignore = "needs large wheels: ./tests/run --all"]
+fn heavy_a_program_with_the_real_nvrtc_of_other_majors() -> Result<()> {
+    compiles_with("nvrtc-11.8-windows")?;
+    compiles_with("nvrtc-12.9-windows")
+}
