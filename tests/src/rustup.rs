@@ -10,7 +10,9 @@ use crate::Result;
 use crate::cargo::without_own_cargo;
 use crate::command::succeed;
 use crate::components::target_dir;
-use crate::stubs::HOST;
+
+/// Triple of the machine that runs the tests.
+pub const HOST: &str = "x86_64-unknown-linux-gnu";
 
 /// Directory of cargo and rustc, with the standard libraries of these targets: of the user's toolchain if it has all of
 /// them, else of one below the target directory.

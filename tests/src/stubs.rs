@@ -18,7 +18,8 @@ use gpustub_core::target::Target;
 use gpustub_engine::toolchain::shared::SharedStubs;
 use gpustub_engine::toolchain::{Index, REQUIRED, Toolchain};
 
-use crate::{Result, components, rustup};
+use crate::rustup::{self, HOST};
+use crate::{Result, components};
 
 /// Machine that tests compile and run programs for. The first runs the tests; the others need a cross compiler,
 /// and an emulator.
@@ -188,9 +189,6 @@ impl Machine {
         ]
     }
 }
-
-/// Triple of the machine that runs the tests.
-pub const HOST: &str = "x86_64-unknown-linux-gnu";
 
 /// Plans the stubs of a `GpuStub.toml`; `lists` are the symbol lists that it names. Returns all
 /// diagnostics, whether errors or not.

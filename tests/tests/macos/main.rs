@@ -12,9 +12,8 @@ use gpustub_core::library::Library;
 use gpustub_engine::{Env, Output, Settings};
 use gpustub_tests::Result;
 use gpustub_tests::command::succeed;
-use gpustub_tests::rustup::rustc;
+use gpustub_tests::rustup::{HOST, rustc};
 use gpustub_tests::scratch::scratch;
-use gpustub_tests::stubs::HOST;
 
 /// Triples, and the instructions of `cudaGetDeviceCount`: it zeroes what argument 0 points to and returns 35.
 const TARGETS: [(&str, &[&str]); 2] = [

@@ -100,8 +100,8 @@ fn direct(library: &Path) -> Result<String> {
 }
 
 #[test]
-#[ignore = "needs mingw-w64, wine and a standard library: ./tests/run"]
-fn a_program_without_libraries() -> Result<()> {
+#[ignore = "downloads a standard library: tests/run --all"]
+fn heavy_a_program_without_libraries() -> Result<()> {
     let readme = fs::read_to_string(repository().join("README.md"))?;
     let printed = "status 35, 0 devices\n";
     assert!(readme.contains(&format!("$ cargo run\n{printed}")));
@@ -112,8 +112,8 @@ fn a_program_without_libraries() -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs mingw-w64, wine, a standard library and wheels: ./tests/run"]
-fn a_program_with_the_real_cuda_runtime() -> Result<()> {
+#[ignore = "downloads a standard library: tests/run --all"]
+fn heavy_a_program_with_the_real_cuda_runtime() -> Result<()> {
     for (wheel, path) in RUNTIMES {
         let library = component(&format!("wheels/{wheel}/{path}"))?;
         let expected = direct(&library)?;
@@ -141,8 +141,8 @@ fn compiles_with(wheel: &str) -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs mingw-w64, wine, a standard library and wheels: ./tests/run"]
-fn a_program_with_the_real_nvrtc() -> Result<()> {
+#[ignore = "downloads a standard library: tests/run --all"]
+fn heavy_a_program_with_the_real_nvrtc() -> Result<()> {
     compiles_with("nvrtc-13.5-windows")
 }
 
