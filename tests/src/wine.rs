@@ -1,5 +1,6 @@
 //! Programs for Windows (x86-64, GNU ABI), compiled by mingw-w64 and run by wine.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -14,6 +15,9 @@ use crate::{Failure, Result, repository};
 
 /// Triple of the target.
 pub const TRIPLE: &str = "x86_64-pc-windows-gnu";
+
+/// wine itself: `wine` prints advice about 32-bit programs on standard output.
+pub const PROGRAM: &str = "/usr/lib/wine/wine64";
 
 const GCC: &str = "x86_64-w64-mingw32-gcc";
 const GXX: &str = "x86_64-w64-mingw32-g++";
@@ -33,7 +37,12 @@ pub fn windows_path(path: &Path) -> String {
     format!("Z:{}", path.display()).replace('/', "\\")
 }
 
-/// A program under wine, with an empty environment and in its own directory. wine64, because `wine` prints advice.
+/// Variables with which [`PROGRAM`] runs.
+pub fn variables() -> Result<[(&'static str, OsString); 4]> {
+    Ok(variables_of(&prefix()?))
+}
+
+/// A program under wine, with an empty environment and in its own directory.
 pub fn wine(program: &Path) -> Result<Command> {
     let mut command = wine_in(&prefix()?);
     command.arg(program);
@@ -121,16 +130,18 @@ fn make_prefix() -> Result<PathBuf> {
 
 fn wine_in(prefix: &Path) -> Command {
     let mut command = Command::new("/usr/bin/timeout");
+    command.args(["120", PROGRAM]).env_clear();
+    command.envs(variables_of(prefix));
     command
-        .args(["120", "/usr/lib/wine/wine64"])
-        .env_clear()
-        .env("WINEPREFIX", prefix)
-        .env("WINEDEBUG", "-all")
-        .env("LC_ALL", "C.UTF-8")
-        // Services that no test needs: a start takes half the time.
-        .env(
-            "WINEDLLOVERRIDES",
-            "explorer.exe,plugplay.exe,svchost.exe,rpcss.exe,winedevice.exe=d",
-        );
-    command
+}
+
+fn variables_of(prefix: &Path) -> [(&'static str, OsString); 4] {
+    // Services that no test needs: a start takes half the time.
+    let services = "explorer.exe,plugplay.exe,svchost.exe,rpcss.exe,winedevice.exe=d";
+    [
+        ("WINEPREFIX", prefix.into()),
+        ("WINEDEBUG", "-all".into()),
+        ("WINEDLLOVERRIDES", services.into()),
+        ("LC_ALL", "C.UTF-8".into()),
+    ]
 }

@@ -13,6 +13,7 @@ use gpustub_tests::elf::{needed, symbols};
 use gpustub_tests::rustup;
 use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::Machine;
+use gpustub_tests::wine::{self, install_random_numbers, windows_path};
 use gpustub_tests::{Result, repository};
 
 /// Machines that rustup has a standard library for.
@@ -25,8 +26,6 @@ const MACHINES: [Machine; 6] = [
     Machine::Arm,
 ];
 
-/// The target of mingw-w64.
-const WINDOWS: &str = "x86_64-pc-windows-gnu";
 const MINGW: &str = "x86_64-w64-mingw32-gcc";
 
 const PRESENT: &str = "acme: 1234\nacme: 1234\nacme: available true\nopencl: -1001, 0 platforms\n";
@@ -39,7 +38,7 @@ fn toolchain() -> Result<PathBuf> {
     targets.extend([
         "x86_64-unknown-linux-musl",
         "x86_64-unknown-freebsd",
-        WINDOWS,
+        wine::TRIPLE,
     ]);
     rustup::toolchain(&targets)
 }
@@ -348,30 +347,17 @@ fn heavy_real_cuda_runtime_of_aarch64_is_bound() -> Result<()> {
 fn run_by_wine(project: &Project, package: &Path, variables: &[(&str, PathBuf)]) -> Result<Ran> {
     let directory = target_dir().join("cross/wine");
     fs::create_dir_all(&directory)?;
-    let mut gcc = Command::new(MINGW);
-    gcc.arg(repository().join("tests/programs/cross/bcryptprimitives.c"));
-    gcc.args(["-O1", "-shared", "-ladvapi32", "-o"]);
-    succeed(gcc.arg(directory.join("bcryptprimitives.dll")))?;
-    let mut cargo = project.cargo(&["run", "--quiet", "--target", WINDOWS])?;
-    // `wine` prints advice about 32-bit programs on standard output.
+    install_random_numbers(&directory)?;
+    let mut cargo = project.cargo(&["run", "--quiet", "--target", wine::TRIPLE])?;
     cargo
         .current_dir(package)
-        .env(
-            "CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER",
-            "/usr/lib/wine/wine64",
-        )
-        .env("WINEPREFIX", directory.join("prefix"))
-        .env("WINEDEBUG", "-all")
+        .env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", wine::PROGRAM)
+        .envs(wine::variables()?)
         .env("WINEPATH", windows_path(&directory));
     for (name, path) in variables {
         cargo.env(name, windows_path(path));
     }
     succeed(&mut cargo)
-}
-
-/// The path of a file in wine, which has the root directory as a drive.
-fn windows_path(path: &Path) -> String {
-    format!("Z:{}", path.display()).replace('/', "\\")
 }
 
 #[test]
