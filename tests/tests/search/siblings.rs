@@ -41,7 +41,7 @@ fn files_that_a_library_opens_are_preloaded() -> Result<()> {
         library.load_names = vec![load_name(Some(12), "libacme.so.12")];
         library.newest_major = 12;
         library.root_subdirs = vec!["lib64".to_owned()];
-        library.library.to_mut().preload = vec![
+        library.preload = vec![
             preload("libacme_part.so.", None),
             preload("nvidia/helper/lib/libhelper.so.", None),
             preload("libacme_tool.so", Some("acme_func")),
