@@ -15,6 +15,8 @@ mod notes;
 
 use std::fmt::Write as _;
 
+use gpustub_templates::Template;
+
 use crate::abi_table::Adapter;
 use crate::abi_table::headers::HeadersMark;
 use crate::by_name::ByName;
@@ -51,57 +53,47 @@ pub fn function_table(plan: &Plan, id: &str) -> String {
 fn with_table(plan: &Plan, retain: u8) -> SourceSet {
     let tables = all_tables(plan);
     let mut sources = SourceSet::new();
-    let is_windows = plan.target.os == "windows";
-    let suffix = match plan.target.os.as_str() {
-        "windows" => "_coff",
-        "macos" => "_macho",
-        _ => "",
-    };
-    let assembly = format!("asm/{}{suffix}.S", plan.target.arch);
-    for template in gpustub_templates::ASM {
-        if template.path != assembly {
-            continue;
+    match plan.target.os.as_str() {
+        "macos" => {
+            if let Some(template) = assembly(plan, "_macho") {
+                macho::add_files(template, plan, &tables, &mut sources);
+            }
         }
-        if plan.target.os == "macos" {
-            return constant_answers(template.text, plan, &tables);
+        "windows" => {
+            if let Some(template) = assembly(plan, "_coff") {
+                coff::add_files(template, plan, &tables, &mut sources);
+            }
+            add_run_time(gpustub_templates::WINDOWS, plan, &tables, &mut sources);
         }
-        if is_windows {
-            sources.insert("stubs.s", coff::assembly(template.text, plan, &tables));
-            sources.insert("stubs.rs", coff::SOURCE.to_owned());
-        } else {
-            sources.insert("stubs.S", template.text.to_owned());
+        _ => {
+            if let Some(template) = assembly(plan, "") {
+                sources.insert("stubs.S", template.to_owned());
+            }
+            sources.insert("gpustub_table.inc", table(plan, &tables, retain, None));
+            add_run_time(gpustub_templates::UNIX, plan, &tables, &mut sources);
         }
     }
-    // One flat directory: the files of all systems have the same names.
-    let system = if is_windows {
-        gpustub_templates::WINDOWS
-    } else {
-        gpustub_templates::UNIX
-    };
-    for template in [gpustub_templates::RUNTIME, system].concat() {
-        let name = template.path.rsplit('/').next();
-        sources.insert(name.unwrap_or(template.path), template.text.to_owned());
-    }
-    adapted::add_files(plan, &mut sources);
-    if !is_windows {
-        sources.insert("gpustub_table.inc", table(plan, &tables, retain, None));
-    }
-    sources.insert("gpustub_libraries.inc", libraries::render(plan, &tables));
     sources
 }
 
-/// Sources for macOS: no run time.
-fn constant_answers(template: &str, plan: &Plan, tables: &[Tables]) -> SourceSet {
-    let mut sources = SourceSet::new();
-    sources.insert("stubs.s", macho::assembly(template, plan, tables));
-    sources.insert("stubs.rs", macho::source(&plan.target));
-    sources.insert("stand_in.rs", macho::STAND_IN.to_owned());
-    for template in gpustub_templates::RUNTIME {
-        if template.path == "runtime/gpustub.h" {
-            sources.insert("gpustub.h", template.text.to_owned());
-        }
+/// Template of the architecture's stubs, for an object format.
+fn assembly(plan: &Plan, format: &str) -> Option<&'static str> {
+    let path = format!("asm/{}{format}.S", plan.target.arch);
+    gpustub_templates::ASM
+        .iter()
+        .find(|template| template.path == path)
+        .map(|template| template.text)
+}
+
+/// Adds the run time with the files of one operating system, and the data of the plan. One flat directory: the files of
+/// all systems have the same names.
+fn add_run_time(system: &[Template], plan: &Plan, tables: &[Tables], sources: &mut SourceSet) {
+    for template in gpustub_templates::RUNTIME.iter().chain(system) {
+        let name = template.path.rsplit('/').next();
+        sources.insert(name.unwrap_or(template.path), template.text.to_owned());
     }
-    sources
+    adapted::add_files(plan, sources);
+    sources.insert("gpustub_libraries.inc", libraries::render(plan, tables));
 }
 
 fn all_tables(plan: &Plan) -> Vec<Tables> {

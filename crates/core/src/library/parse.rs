@@ -38,14 +38,13 @@ const KEYS: [&str; 20] = [
     "hooks",
     "fallback-symbols",
 ];
-const SEARCH: [&str; 7] = [
+const SEARCH_LISTS: [&str; 6] = [
     "wheel-dirs",
     "root-env",
     "roots",
     "root-subdirs",
     "dirs-before-loader",
     "dirs-after-loader",
-    "windows",
 ];
 const STATUS: [&str; 5] = [
     "library-missing",
@@ -151,7 +150,9 @@ impl Reader<'_, '_> {
         self.check_order(top, &load_names);
         let (status, status_string) = self.status(&status?)?;
         let search = match top.get("search") {
-            Some(value) => self.decoder.table(&value, &SEARCH),
+            Some(value) => self
+                .decoder
+                .table(&value, &[&SEARCH_LISTS[..], &["windows"]].concat()),
             None => None,
         };
         let [
@@ -161,15 +162,7 @@ impl Reader<'_, '_> {
             root_subdirs,
             dirs_before_loader,
             dirs_after_loader,
-        ] = [
-            "wheel-dirs",
-            "root-env",
-            "roots",
-            "root-subdirs",
-            "dirs-before-loader",
-            "dirs-after-loader",
-        ]
-        .map(|key| self.strings(search.as_ref().and_then(|table| table.get(key))));
+        ] = SEARCH_LISTS.map(|key| self.strings(search.as_ref().and_then(|table| table.get(key))));
         let windows = search.as_ref().and_then(|table| table.get("windows"));
         Some(Library {
             wheel_dirs,

@@ -6,17 +6,29 @@ use super::adapted::{Adapted, adapted};
 use super::libraries::Tables;
 use crate::abi_table::Adapter;
 use crate::abi_table::headers::HeadersMark;
+use crate::by_name::ByName;
 use crate::library::c_name;
 use crate::plan::Plan;
 
 /// `stubs.rs`, which makes rustc an assembler: each machine with Rust has it, and not every one with the compiler of
 /// MSVC another.
-pub(super) const SOURCE: &str = "#![no_std]
+const SOURCE: &str = "#![no_std]
 core::arch::global_asm!(include_str!(\"stubs.s\"), options(att_syntax, raw));
 ";
 
+/// Adds the stubs: their text, and the source by which rustc assembles it.
+pub(super) fn add_files(
+    template: &str,
+    plan: &Plan,
+    tables: &[Tables],
+    sources: &mut ByName<String>,
+) {
+    sources.insert("stubs.s", assembly(template, plan, tables));
+    sources.insert("stubs.rs", SOURCE.to_owned());
+}
+
 /// `stubs.s`: the template, then a macro call for each function.
-pub(super) fn assembly(template: &str, plan: &Plan, tables: &[Tables]) -> String {
+fn assembly(template: &str, plan: &Plan, tables: &[Tables]) -> String {
     let mut text = template.to_owned();
     let queried: Vec<_> = (plan.libraries.iter().zip(tables))
         .filter(|(planned, _)| !planned.stubbed)

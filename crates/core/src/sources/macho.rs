@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::initializers::quote;
 use super::libraries::{Tables, names_errors};
+use crate::by_name::ByName;
 use crate::library::{Fallback, HookKind, Out, OutKind, Returns, c_name};
 use crate::plan::{LibraryPlan, Plan, Spec};
 use crate::target::Target;
@@ -50,7 +51,7 @@ const QUERIES: &str = "
 ";
 
 /// `stand_in.rs`, an object without functions. Its symbol is for the index of archives.
-pub(super) const STAND_IN: &str = "#![no_std]
+const STAND_IN: &str = "#![no_std]
 core::arch::global_asm!(
     \".globl _gpustub1_stand_in\",
     \".private_extern _gpustub1_stand_in\",
@@ -60,7 +61,7 @@ core::arch::global_asm!(
 ";
 
 /// `stubs.rs`, which makes rustc an assembler.
-pub(super) fn source(target: &Target) -> String {
+fn source(target: &Target) -> String {
     let syntax = match target.arch.as_str() {
         "x86_64" => "att_syntax, ",
         _ => "",
@@ -70,8 +71,25 @@ pub(super) fn source(target: &Target) -> String {
     )
 }
 
+/// Adds the stubs, and the stand-in for libraries: there is no run time.
+pub(super) fn add_files(
+    template: &str,
+    plan: &Plan,
+    tables: &[Tables],
+    sources: &mut ByName<String>,
+) {
+    sources.insert("stubs.s", assembly(template, plan, tables));
+    sources.insert("stubs.rs", source(&plan.target));
+    sources.insert("stand_in.rs", STAND_IN.to_owned());
+    for template in gpustub_templates::RUNTIME {
+        if template.path == "runtime/gpustub.h" {
+            sources.insert("gpustub.h", template.text.to_owned());
+        }
+    }
+}
+
 /// `stubs.s`: the template, then macro calls for each function.
-pub(super) fn assembly(template: &str, plan: &Plan, tables: &[Tables]) -> String {
+fn assembly(template: &str, plan: &Plan, tables: &[Tables]) -> String {
     let mut text = template.to_owned() + QUERIES;
     for (planned, Tables { hash, .. }) in plan.libraries.iter().zip(tables) {
         if planned.stubbed {
