@@ -229,7 +229,7 @@ pub struct Library {
     pub dirs_after_loader: Vec<String>,
     /// Files to preload, because the library opens them later.
     pub preload: Vec<Preload>,
-    /// Where it differs on Windows.
+    /// The search on Windows, where it differs.
     pub windows: WindowsSearch,
     /// Probes for the toolkit's major where toolkit majors share a load name. The first match counts.
     pub toolkit_version_from: Vec<VersionProbe>,

@@ -15,7 +15,7 @@ use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
 use gpustub_tests::{Result, repository};
 
-/// What the templates say in Mach-O, for ELF.
+/// The directives of the templates that depend on the object format, for ELF.
 const ELF: &str = "
 .macro gpustub_symbol symbol
  .globl \\symbol

@@ -183,7 +183,7 @@ fn instructions(program: &Path, function: &str) -> Result<Vec<String>> {
         .collect())
 }
 
-/// Of two packages with common functions one copy of each used function remains, and nothing else.
+/// The linker keeps one copy of each used function of two packages, and nothing else.
 #[test]
 #[ignore = "downloads standard libraries: tests/run --all"]
 fn heavy_programs_contain_the_used_answers_only() -> Result<()> {

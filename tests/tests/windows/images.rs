@@ -22,7 +22,7 @@ fn program_with(source: &str, library: &str, more: &[&str]) -> Result<Trial> {
     Ok(trial)
 }
 
-/// What `value.c` prints with this library, or without one.
+/// Output of `value.c` with this library, or without one.
 fn printed(library: Option<&Path>) -> String {
     match library {
         Some(path) => {
@@ -37,12 +37,15 @@ fn printed(library: Option<&Path>) -> String {
 #[ignore = "downloads a standard library: tests/run --all"]
 fn heavy_libraries_that_a_program_takes() -> Result<()> {
     let trial = program_with("value", "traps/override/lib.c", &[])?;
-    let own = trial.dir().join("trap1.dll");
+    let library = trial.dir().join("trap1.dll");
     let elsewhere = trial.dir().join("elsewhere");
     fs::create_dir(&elsewhere)?;
     let decoy = trial.library("elsewhere/trap1.dll", "traps/override/decoy.c", &[])?;
     let beside = trial.run(&[("GPUSTUB_LOG", "1")])?;
-    assert_eq!(beside.stdout, format!("value 1, {}", printed(Some(&own))));
+    assert_eq!(
+        beside.stdout,
+        format!("value 1, {}", printed(Some(&library)))
+    );
     expect_errors(
         &beside,
         &["gpustub: trap: ", "trap1.dll", "1 functions bound"],
@@ -54,7 +57,7 @@ fn heavy_libraries_that_a_program_takes() -> Result<()> {
         let text = format!("value 77, {}", printed(None));
         assert!(none.stdout.starts_with(&text), "{value}: {}", none.stdout);
     }
-    fs::remove_file(own)?;
+    fs::remove_file(library)?;
     let mut there = wine(&trial.dir().join("program.exe"))?;
     let there = run(there.current_dir(elsewhere))?;
     let text = format!("value 77, {}", printed(None));

@@ -88,7 +88,7 @@ fn run_with(wheels: &[&str], words: &[&str], variables: &[(&str, &str)]) -> Resu
     run(command.env("VIRTUAL_ENV", windows_path(&environment)))?.success()
 }
 
-/// What a C program prints that calls the DLL itself.
+/// Output of a C program that calls the DLL itself.
 fn direct(library: &Path) -> Result<String> {
     let dir = scratch()?;
     let program = dir.path().join("direct.exe");

@@ -425,11 +425,11 @@ fn twenty_thousand_functions() {
 /// On macOS a constant answer would hide a library that exists there.
 #[test]
 fn libraries_of_macos_have_no_stubs_there() {
-    let own = OWN.replace(
+    let with_macos = OWN.replace(
         "load-names = {",
         "load-names = { macos = ['libacme.dylib'],",
     );
-    for (body, id) in [("[stub.opencl]", "opencl"), (&own, "acme")] {
+    for (body, id) in [("[stub.opencl]", "opencl"), (&with_macos, "acme")] {
         let body = format!("{body}\n[stub.cudart]\nheader-version = '12'");
         let (plan, mut diagnostics) = plan_for("aarch64-apple-darwin", &body, None);
         diagnostics.retain(|diagnostic| diagnostic.level != Level::Note);
