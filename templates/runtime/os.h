@@ -6,6 +6,7 @@
 /* process.c: variables, threads, memory, output */
 INTERNAL int is_secure(void);
 INTERNAL const char *read_env(const char *name);
+INTERNAL const char *read_path(const char *name);
 INTERNAL int32_t process_id(void);
 INTERNAL uintptr_t thread_id(void);
 INTERNAL long thread_number(void);

@@ -373,7 +373,7 @@ static struct result *search_once(const struct library *library, const struct to
 {
     struct result *result = calloc(1, sizeof *result);
     struct search search = {.library = library, .result = result, .toolkit = toolkit};
-    const char *value = read_env(library->override_env);
+    const char *value = read_path(library->override_env);
     if (!result)
         return NULL;
     if (LOAD_ACQUIRE(&library->state->handle)) {

@@ -74,7 +74,7 @@ static void add_toolkit_roots(struct search_dirs *dirs, const struct library *li
 {
     static const char known[] = "well-known directory";
     for (const char *const *name = library->root_env; *name; name++) {
-        const char *root = read_env(*name);
+        const char *root = read_path(*name);
         if (root)
             add_subdirs(dirs, root, library->root_subdirs, *name);
     }

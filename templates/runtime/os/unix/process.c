@@ -30,6 +30,12 @@ const char *read_env(const char *name)
     return value && *value ? value : NULL;
 }
 
+/* Returns the value of a variable that names a file or directory. */
+const char *read_path(const char *name)
+{
+    return read_env(name);
+}
+
 #ifdef __aarch64__
 /* Called before the vector registers are saved, which it must not modify. In glibc and musl getauxval
  * is a loop over integers. The call is indirect, because a lazily bound call goes through the loader,

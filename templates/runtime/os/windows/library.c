@@ -98,14 +98,11 @@ void add_loader_dirs(struct search_dirs *dirs)
  * relative ones, and the current directory. */
 void add_last_dirs(struct search_dirs *dirs)
 {
-    const char *path = read_env("PATH");
+    const char *path = read_path("PATH");
     while (path && *path) {
         size_t length = strcspn(path, ";");
         struct text directory = {NULL, 0, 0};
         append_bytes(&directory, path, length);
-        for (char *c = directory.data; c && *c; c++)
-            if (*c == '\\')
-                *c = '/';
         if (directory.data)
             add_search_dir(dirs, directory.data, "", "PATH");
         free(directory.data);

@@ -18,6 +18,7 @@ struct variable {
 };
 static struct variable *variables; /* atomic; grows only, once per value */
 
+/* Takes ownership of a value; NULL: none. */
 static const char *keep_value(char *value)
 {
     struct variable *first = LOAD_ACQUIRE(&variables);
@@ -38,18 +39,31 @@ static const char *keep_value(char *value)
     return value;
 }
 
-/* Returns the variable's value, or NULL if unset or empty. */
-const char *read_env(const char *name)
+/* Returns the variable's value, or NULL if unset or empty; a path with `/`. */
+static const char *read_variable(const char *name, int is_path)
 {
     utf16 *wide = to_utf16(name), *value = NULL;
     windows_number size = wide ? GetEnvironmentVariableW(wide, NULL, 0) : 0;
-    const char *kept = NULL;
+    char *text = NULL;
     if (size > 1 && (value = calloc(size, sizeof *value)) &&
         GetEnvironmentVariableW(wide, value, size) < size && *value)
-        kept = keep_value(to_utf8(value));
+        text = to_utf8(value);
+    if (text && is_path)
+        use_slashes(text);
     free(value);
     free(wide);
-    return kept;
+    return keep_value(text);
+}
+
+const char *read_env(const char *name)
+{
+    return read_variable(name, 0);
+}
+
+/* Returns the value of a variable that names files or directories. */
+const char *read_path(const char *name)
+{
+    return read_variable(name, 1);
 }
 
 int32_t process_id(void)

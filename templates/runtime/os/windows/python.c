@@ -5,15 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void add_environment(struct search_dirs *dirs, const struct library *library,
-                            const char *prefix, const char *found_by)
-{
-    char *site = join(prefix, "/Lib/site-packages", "");
-    if (site)
-        add_subdirs(dirs, site, library->wheel_dirs, found_by);
-    free(site);
-}
-
 static int is_conda(const char *prefix)
 {
     return exists_below(prefix, "conda-meta");
@@ -32,25 +23,17 @@ static char *environment_of(const char *program)
 }
 
 /* Adds the wheels and conda's libraries of an environment. */
-static void add_prefix(struct search_dirs *dirs, const struct library *library, char *prefix,
+static void add_prefix(struct search_dirs *dirs, const struct library *library, const char *prefix,
                        const char *found_by)
 {
-    if (prefix)
-        add_environment(dirs, library, prefix, found_by);
-    if (prefix && is_conda(prefix))
+    if (!prefix)
+        return;
+    char *site = join(prefix, "/Lib/site-packages", "");
+    if (site)
+        add_subdirs(dirs, site, library->wheel_dirs, found_by);
+    free(site);
+    if (is_conda(prefix))
         add_search_dir(dirs, prefix, "Library/bin", found_by);
-    free(prefix);
-}
-
-/* Returns the value of a variable that names a directory, with `/`, as an allocated string; or NULL. */
-static char *directory_of_variable(const char *name)
-{
-    const char *value = read_env(name);
-    char *directory = value ? copy_string(value) : NULL;
-    for (char *c = directory; c && *c; c++)
-        if (*c == '\\')
-            *c = '/';
-    return directory;
 }
 
 /* Adds wheels in the site-packages directory that contains the module, in the environments of module and program,
@@ -63,12 +46,15 @@ void add_python_dirs(struct search_dirs *dirs, const struct library *library, co
         site[end - own] = 0;
         add_subdirs(dirs, site, library->wheel_dirs, "site-packages around the program");
     }
+    char *around = site ? parent_of(site, 2) : environment_of(own);
     char *program = module_path(NULL);
-    add_prefix(dirs, library, site ? parent_of(site, 2) : environment_of(own),
-               "environment of the program");
-    add_prefix(dirs, library, environment_of(program), "environment of the started program");
-    add_prefix(dirs, library, directory_of_variable("VIRTUAL_ENV"), "VIRTUAL_ENV");
-    add_prefix(dirs, library, directory_of_variable("CONDA_PREFIX"), "CONDA_PREFIX");
+    char *started = environment_of(program);
+    add_prefix(dirs, library, around, "environment of the program");
+    add_prefix(dirs, library, started, "environment of the started program");
+    add_prefix(dirs, library, read_path("VIRTUAL_ENV"), "VIRTUAL_ENV");
+    add_prefix(dirs, library, read_path("CONDA_PREFIX"), "CONDA_PREFIX");
+    free(started);
     free(program);
+    free(around);
     free(site);
 }

@@ -82,6 +82,7 @@ INTERNAL utf16 *to_utf16(const char *text);
 INTERNAL utf16 *to_windows_path(const char *path);
 INTERNAL char *to_utf8(const utf16 *text);
 INTERNAL char *from_windows_path(const utf16 *path);
+INTERNAL void use_slashes(char *path);
 
 /* image.c */
 INTERNAL char *module_path(windows_handle module);

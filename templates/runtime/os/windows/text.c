@@ -36,13 +36,20 @@ char *to_utf8(const utf16 *text)
     return narrow;
 }
 
+/* Replaces each `\` by `/`. */
+void use_slashes(char *path)
+{
+    for (; *path; path++)
+        if (*path == '\\')
+            *path = '/';
+}
+
 /* As to_utf8(), with `/`, and without the prefix of long paths (`\\?\C:\`, `\\?\UNC\server\`). */
 char *from_windows_path(const utf16 *path)
 {
     char *narrow = to_utf8(path);
-    for (char *c = narrow; c && *c; c++)
-        if (*c == '\\')
-            *c = '/';
+    if (narrow)
+        use_slashes(narrow);
     if (!narrow || strncmp(narrow, "//?/", 4))
         return narrow;
     int is_share = !strncmp(narrow + 4, "UNC/", 4);
