@@ -99,9 +99,6 @@ fn is_installed(image: &PackageImage<'_>) -> bool {
         && gpu_file(name).is_some_and(|gpu| !gpu.hashed)
 }
 
-/// Beginning of the name of nvrtc's builtins on Windows.
-const BUILTINS_DLL: &str = "nvrtc-builtins64_";
-
 fn missing_nvrtc_builtins(package: &Package, findings: &mut Findings) {
     if package.kind == ContainerKind::File {
         return;
@@ -113,9 +110,14 @@ fn missing_nvrtc_builtins(package: &Package, findings: &mut Findings) {
         else {
             continue;
         };
-        let preloads = gpu.library.map_or(&[][..], |library| &library.preload);
+        let preloads = gpu.library.map_or(&[][..], |library| {
+            if image.is_pe() {
+                &library.windows.preload
+            } else {
+                &library.preload
+            }
+        });
         for Preload { file: prefix, .. } in preloads {
-            let prefix = if image.is_pe() { BUILTINS_DLL } else { prefix };
             let directories = directories_by_prefix
                 .entry(prefix)
                 .or_insert_with(|| directories_with(package, prefix));

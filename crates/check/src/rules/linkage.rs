@@ -46,7 +46,8 @@ fn needed_driver(image: &PackageImage<'_>, findings: &mut Findings) {
 }
 
 /// Reports needed libraries that the package does not contain, one finding per image. On Windows, where no image names
-/// directories, a required wheel of NVIDIA's that has the library suffices. Vendors' images are exempt: libcublas is always installed together with libcublasLt.
+/// directories, a required wheel of NVIDIA's that has the library suffices. Vendors' images are exempt: libcublas is
+/// always installed together with libcublasLt.
 fn report_missing(
     rule: &'static Rule,
     image: &PackageImage<'_>,
@@ -56,21 +57,21 @@ fn report_missing(
     if is_from_vendor(image) {
         return;
     }
+    let wheel = Some(image.package)
+        .filter(|_| image.is_pe())
+        .and_then(WheelMetadata::from_package);
+    let is_required = |name: &str| wheel.as_ref().is_some_and(|wheel| wheel.requires_dll(name));
     // The complete list: each library needs a table in GpuStub.toml.
-    let mut missing: Vec<String> = image
+    let missing: Vec<String> = image
         .needed()
         .iter()
         .filter(|name| gpu_file(name).is_some_and(|gpu| is_covered(&gpu)))
         .filter(|name| {
             let mut images = image.package.all_images();
-            !images.any(|candidate| is_found_as(&candidate, name))
+            !images.any(|candidate| is_found_as(&candidate, name)) && !is_required(name)
         })
         .map(|name| format!("`{name}`"))
         .collect();
-    if image.is_pe() && !missing.is_empty() {
-        let wheel = WheelMetadata::from_package(image.package).unwrap_or_default();
-        missing.retain(|name| !wheel.requires_dll(name.trim_matches('`')));
-    }
     let (table, help) = if image.is_pe() {
         ("import table", DELAY_LOAD)
     } else {
