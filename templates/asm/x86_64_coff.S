@@ -1,5 +1,5 @@
-/* x86_64_coff.S: trampolines for x86-64 COFF; the table of functions follows this text. In LLVM's syntax, without a
- * preprocessor: rustc assembles it (global_asm!), for the GNU and the MSVC targets.
+/* x86_64_coff.S: trampolines for x86-64 COFF; the table of functions follows this text. Without a preprocessor:
+ * rustc assembles it (global_asm!), for the GNU and the MSVC targets, or clang, or GNU as.
  *
  * Microsoft x64 calling convention: argument i is in rcx rdx r8 r9 or on the stack, those of floating-point type in xmm i;
  * rax r10 r11 are free at a call, but r10 is the static chain of gcc.
@@ -11,8 +11,14 @@
  *
  * Trampolines are leaf functions that only jump, and need no unwind data. */
 
+/* .gasversion. is defined by GNU as ("Symbols"). */
 .macro gpustub_comdat section, flags, symbol
+ .ifdef .gasversion.
+ .section \section\()$\symbol, "\flags"
+ .linkonce discard
+ .else
  .section \section\()$\symbol, "\flags", discard, \symbol
+ .endif
  .globl \symbol
 .endm
 

@@ -18,7 +18,7 @@ use gpustub_core::target::Target;
 use gpustub_engine::toolchain::shared::SharedStubs;
 use gpustub_engine::toolchain::{Index, REQUIRED, Toolchain};
 
-use crate::rustup::{self, HOST};
+use crate::rustup::HOST;
 use crate::{Result, components};
 
 /// Machine that tests compile and run programs for. The first runs the tests; the others need a cross compiler,
@@ -323,10 +323,7 @@ impl Stubs {
         fs::create_dir_all(&sources).map_err(|e| format!("{}: {e}", sources.display()))?;
         gpustub_engine::write_sources(&sources, files)?;
         let compiler = wrapper(dir, compiler, flags)?;
-        let mut tools = Toolchain::find(&plan.target, HOST, dir, Some(&compiler), None)?;
-        if plan.target.os == "windows" {
-            tools = tools.with_rustc(rustup::rustc(&[&plan.target.triple], dir)?.into());
-        }
+        let tools = Toolchain::find(&plan.target, HOST, dir, Some(&compiler), None)?;
         Ok(Self { sources, tools })
     }
 

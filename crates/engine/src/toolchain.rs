@@ -24,7 +24,7 @@ mod macos;
 pub mod shared;
 mod tool;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::panic::resume_unwind;
@@ -47,8 +47,8 @@ pub struct Toolchain {
     archiver: Tool,
     target: Target,
     cross: bool,
-    /// The assembler of Windows.
-    rustc: OsString,
+    /// The assembler for Windows, faster than GNU's, and for macOS.
+    rustc: Option<OsString>,
 }
 
 /// Whether an archive gets an index of its symbols.
@@ -158,13 +158,13 @@ impl Toolchain {
             archiver: Tool::new(&archiver)?,
             target: target.clone(),
             cross: target.triple != host,
-            rustc: "rustc".into(),
+            rustc: None,
         })
     }
 
-    /// Uses this rustc (`RUSTC` of build scripts).
+    /// Uses this rustc (`RUSTC` of build scripts) as the assembler for Windows, instead of the C compiler.
     pub fn with_rustc(mut self, rustc: OsString) -> Self {
-        self.rustc = rustc;
+        self.rustc = Some(rustc);
         self
     }
 
@@ -179,7 +179,8 @@ impl Toolchain {
     }
 
     fn assemble(&self, dir: &Path, source: &str, object: &str) -> Result<(), Error> {
-        assembler::assemble(&self.rustc, &self.target, dir, source, object)
+        let rustc = self.rustc.as_deref().unwrap_or(OsStr::new("rustc"));
+        assembler::assemble(rustc, &self.target, dir, source, object)
     }
 
     fn defines(&self) -> &'static [&'static str] {
@@ -253,8 +254,9 @@ impl Toolchain {
         runtime_defines.push(ADAPTERS_APART);
         thread::scope(|scope| {
             let thread = scope.spawn(|| {
-                match self.target.os.as_str() {
-                    "windows" => self.assemble(dir, "stubs.rs", stubs)?,
+                match (self.target.os.as_str(), &self.rustc) {
+                    ("windows", Some(_)) => self.assemble(dir, "stubs.rs", stubs)?,
+                    ("windows", None) => self.object(dir, defines, "stubs.s", stubs)?,
                     _ => self.object(dir, defines, "stubs.S", stubs)?,
                 }
                 self.object(dir, defines, "adapters.c", adapters)
@@ -310,7 +312,7 @@ impl Toolchain {
         object: &str,
         source: &str,
     ) -> Result<(Command, Output), Error> {
-        let mut command = if source.ends_with(".S") {
+        let mut command = if source.ends_with(".S") || source.ends_with(".s") {
             self.compiler.assembler_command(dir)
         } else {
             self.compiler.command(dir)

@@ -16,8 +16,8 @@ use crate::trial::{Trial, expect};
 const DRIVER: (&str, &str) = ("FAKE_DRIVER", "12030");
 
 #[test]
-#[ignore = "downloads a standard library: tests/run --all"]
-fn heavy_null_arguments_and_other_names() -> Result<()> {
+#[ignore = "needs mingw-w64 and wine: ./tests/run"]
+fn null_arguments_and_other_names() -> Result<()> {
     let trial = Trial::new()?;
     trial.library("trap1.dll", "traps/adapted/lib.c", &["-DNO_FRAMES"])?;
     let mut list = trial.functions("trap1.dll")?;
@@ -50,8 +50,8 @@ fn compile(release: &Release, output: &Path, source: &str, more: &[&str]) -> Res
 /// `cudaGetDeviceProperties` between two majors, by fake DLLs with the real headers: a program prints what it prints on
 /// Linux, which the suite `device_properties` proves.
 #[test]
-#[ignore = "downloads a standard library: tests/run --all"]
-fn heavy_device_properties_are_those_of_linux() -> Result<()> {
+#[ignore = "needs mingw-w64 and wine: ./tests/run"]
+fn device_properties_are_those_of_linux() -> Result<()> {
     let dir = scratch()?;
     let attributes = attributes()?;
     let mut releases = Vec::new();

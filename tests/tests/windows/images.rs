@@ -34,8 +34,8 @@ fn printed(library: Option<&Path>) -> String {
 }
 
 #[test]
-#[ignore = "downloads a standard library: tests/run --all"]
-fn heavy_libraries_that_a_program_takes() -> Result<()> {
+#[ignore = "needs mingw-w64 and wine: ./tests/run"]
+fn libraries_that_a_program_takes() -> Result<()> {
     let trial = program_with("value", "traps/override/lib.c", &[])?;
     let library = trial.dir().join("trap1.dll");
     let elsewhere = trial.dir().join("elsewhere");
@@ -67,8 +67,8 @@ fn heavy_libraries_that_a_program_takes() -> Result<()> {
 
 /// A DLL for another processor, and a text.
 #[test]
-#[ignore = "downloads a standard library: tests/run --all"]
-fn heavy_files_that_are_no_library() -> Result<()> {
+#[ignore = "needs mingw-w64 and wine: ./tests/run"]
+fn files_that_are_no_library() -> Result<()> {
     let trial = program_with("value", "traps/override/lib.c", &[])?;
     let library = trial.dir().join("trap1.dll");
     let mut bytes = fs::read(&library)?;
@@ -88,8 +88,8 @@ fn heavy_files_that_are_no_library() -> Result<()> {
 }
 
 #[test]
-#[ignore = "downloads a standard library: tests/run --all"]
-fn heavy_addresses_slots_and_the_last_error() -> Result<()> {
+#[ignore = "needs mingw-w64 and wine: ./tests/run"]
+fn addresses_slots_and_the_last_error() -> Result<()> {
     let trial = Trial::new()?;
     let library = trial.library("trap1.dll", "programs/windows/disturbing.c", &[])?;
     let archives = [trial.trap_stubs("", &trial.functions("trap1.dll")?, None)?];
@@ -103,8 +103,8 @@ fn heavy_addresses_slots_and_the_last_error() -> Result<()> {
 
 /// The unwinder finds the caller of a first call, from the library's start, and of a traced call.
 #[test]
-#[ignore = "downloads a standard library: tests/run --all"]
-fn heavy_stacks_are_whole() -> Result<()> {
+#[ignore = "needs mingw-w64 and wine: ./tests/run"]
+fn stacks_are_whole() -> Result<()> {
     let trial = program_with("backtrace", "programs/windows/frames.c", &[])?;
     expect(&trial.run(&[])?, "passed\n", "")?;
     let traced = trial.run(&[("GPUSTUB_TRACE", "1")])?;
@@ -112,8 +112,8 @@ fn heavy_stacks_are_whole() -> Result<()> {
 }
 
 #[test]
-#[ignore = "downloads a standard library: tests/run --all"]
-fn heavy_missing_functions() -> Result<()> {
+#[ignore = "needs mingw-w64 and wine: ./tests/run"]
+fn missing_functions() -> Result<()> {
     let trial = program_with("newer", "traps/missing-function/lib.c", &[])?;
     trial.library("trap1.dll", "traps/missing-function/lib.c", &["-DOLDER"])?;
     expect(&trial.run(&[])?, "passed\n", "")
@@ -139,8 +139,8 @@ fn host_and_plugin(host: &[&str], plugin: &[&str]) -> Result<String> {
 }
 
 #[test]
-#[ignore = "downloads a standard library: tests/run --all"]
-fn heavy_calls_at_the_end_of_the_process() -> Result<()> {
+#[ignore = "needs mingw-w64 and wine: ./tests/run"]
+fn calls_at_the_end_of_the_process() -> Result<()> {
     assert_eq!(
         host_and_plugin(&[], &[])?,
         "plugin: 42\nprogram: 42\nprogram ends: 42\nlibrary ends\nplugin ends: 77\nguest ends: 77\n"
@@ -149,8 +149,8 @@ fn heavy_calls_at_the_end_of_the_process() -> Result<()> {
 }
 
 #[test]
-#[ignore = "downloads a standard library: tests/run --all"]
-fn heavy_calls_at_the_end_of_a_dll() -> Result<()> {
+#[ignore = "needs mingw-w64 and wine: ./tests/run"]
+fn calls_at_the_end_of_a_dll() -> Result<()> {
     let cycles = "plugin: 42\nplugin ends: 77\n".repeat(20);
     assert_eq!(
         host_and_plugin(&["-DCYCLES=20"], &[])?,
@@ -160,8 +160,8 @@ fn heavy_calls_at_the_end_of_a_dll() -> Result<()> {
 }
 
 #[test]
-#[ignore = "downloads a standard library: tests/run --all"]
-fn heavy_a_first_call_in_dll_main() -> Result<()> {
+#[ignore = "needs mingw-w64 and wine: ./tests/run"]
+fn a_first_call_in_dll_main() -> Result<()> {
     let printed = host_and_plugin(&[], &["-DIN_DLLMAIN"])?;
     assert!(
         printed.starts_with("DllMain: 42\nplugin: 42\n"),
@@ -177,8 +177,8 @@ fn stripped_size(program: &Path) -> Result<u64> {
 }
 
 #[test]
-#[ignore = "downloads a standard library: tests/run --all"]
-fn heavy_unused_functions_leave_nothing() -> Result<()> {
+#[ignore = "needs mingw-w64 and wine: ./tests/run"]
+fn unused_functions_leave_nothing() -> Result<()> {
     let mut sizes = Vec::new();
     for count in [0, 500] {
         let trial = Trial::new()?;
@@ -199,8 +199,8 @@ fn heavy_unused_functions_leave_nothing() -> Result<()> {
 
 /// Stubs that two packages declare for different headers do not link.
 #[test]
-#[ignore = "downloads a standard library: tests/run --all"]
-fn heavy_incompatible_headers_do_not_link() -> Result<()> {
+#[ignore = "needs mingw-w64 and wine: ./tests/run"]
+fn incompatible_headers_do_not_link() -> Result<()> {
     let trial = Trial::new()?;
     let mut archives = Vec::new();
     for version in ["11.4", "12.9"] {

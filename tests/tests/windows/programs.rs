@@ -80,8 +80,8 @@ fn check(case: &Case) -> Result<()> {
 }
 
 #[test]
-#[ignore = "downloads a standard library: tests/run --all"]
-fn heavy_arguments_and_results() -> Result<()> {
+#[ignore = "needs mingw-w64 and wine: ./tests/run"]
+fn arguments_and_results() -> Result<()> {
     let case = Case {
         name: "arguments",
         ..CASE
@@ -101,8 +101,8 @@ fn heavy_arguments_and_results() -> Result<()> {
 }
 
 #[test]
-#[ignore = "downloads a standard library: tests/run --all"]
-fn heavy_variadic_functions() -> Result<()> {
+#[ignore = "needs mingw-w64 and wine: ./tests/run"]
+fn variadic_functions() -> Result<()> {
     let case = Case {
         name: "variadic",
         ..CASE
@@ -119,8 +119,8 @@ fn heavy_variadic_functions() -> Result<()> {
 
 /// With the compiler's exceptions library as a DLL, as needed to catch what another image throws.
 #[test]
-#[ignore = "downloads a standard library: tests/run --all"]
-fn heavy_exceptions() -> Result<()> {
+#[ignore = "needs mingw-w64 and wine: ./tests/run"]
+fn exceptions() -> Result<()> {
     let case = Case {
         name: "exceptions",
         library_flags: &["-DWITHOUT_CONSTRUCTOR"],
@@ -137,8 +137,8 @@ fn heavy_exceptions() -> Result<()> {
 }
 
 #[test]
-#[ignore = "downloads a standard library: tests/run --all"]
-fn heavy_threads_that_race_for_the_first_call() -> Result<()> {
+#[ignore = "needs mingw-w64 and wine: ./tests/run"]
+fn threads_that_race_for_the_first_call() -> Result<()> {
     let case = Case {
         name: "race",
         flags: &["-DTHREADS=16", "-pthread", "-static"],
@@ -163,8 +163,8 @@ fn heavy_threads_that_race_for_the_first_call() -> Result<()> {
 }
 
 #[test]
-#[ignore = "downloads a standard library: tests/run --all"]
-fn heavy_state_that_a_first_call_preserves() -> Result<()> {
+#[ignore = "needs mingw-w64 and wine: ./tests/run"]
+fn state_that_a_first_call_preserves() -> Result<()> {
     let errno = Case {
         name: "errno",
         ..CASE
@@ -190,8 +190,8 @@ fn heavy_state_that_a_first_call_preserves() -> Result<()> {
 }
 
 #[test]
-#[ignore = "downloads a standard library: tests/run --all"]
-fn heavy_addresses_of_functions() -> Result<()> {
+#[ignore = "needs mingw-w64 and wine: ./tests/run"]
+fn addresses_of_functions() -> Result<()> {
     let case = Case {
         name: "linking",
         ..CASE
@@ -211,8 +211,8 @@ fn heavy_addresses_of_functions() -> Result<()> {
 }
 
 #[test]
-#[ignore = "downloads a standard library: tests/run --all"]
-fn heavy_tracing_and_failures() -> Result<()> {
+#[ignore = "needs mingw-w64 and wine: ./tests/run"]
+fn tracing_and_failures() -> Result<()> {
     let case = Case {
         name: "trace",
         ..CASE
