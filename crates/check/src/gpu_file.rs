@@ -15,6 +15,8 @@ pub struct GpuFile {
     pub role: Role,
     /// The number after `.so.`, or the first one after the `_` in the name of a DLL.
     pub major: Option<u32>,
+    /// The whole number: `12`, `12.0.107`, `2025.2.1`.
+    pub version: String,
     /// Whether the name contains the hash of a bundling tool: `libcudart-1a2b3c4d.so.12`, and `cudart64_12-…dll` with 32
     /// digits.
     pub hashed: bool,
@@ -101,11 +103,21 @@ static DLLS: LazyLock<BTreeMap<String, &'static str>> = LazyLock::new(|| {
 impl GpuFile {
     /// Majors of the toolkit whose libraries have this file name; empty: any, or a name that the manifest lacks.
     pub fn toolkit_majors(&self) -> BTreeSet<u32> {
+        // CUPTI's DLLs of one year are of two majors: their whole versions tell.
+        let majors = self.majors_of_names(|file| file.version == self.version);
+        if majors.is_empty() {
+            return self.majors_of_names(|file| file.major == self.major);
+        }
+        majors
+    }
+
+    /// Majors of the library's names that satisfy the predicate.
+    fn majors_of_names(&self, is_equal: impl Fn(&GpuFile) -> bool) -> BTreeSet<u32> {
         self.library
             .and_then(|library| library.load_names.get(self.system))
             .into_iter()
             .flatten()
-            .filter(|name| gpu_file(&name.name).is_some_and(|file| file.major == self.major))
+            .filter(|name| gpu_file(&name.name).is_some_and(|file| is_equal(&file)))
             .filter_map(|name| name.major)
             .collect()
     }
@@ -137,6 +149,7 @@ pub fn gpu_file(name: &str) -> Option<GpuFile> {
             .next()
             .and_then(|number| number.parse().ok()),
         hashed,
+        version: version.to_owned(),
         system: "linux",
         library: *library,
     })
@@ -164,6 +177,7 @@ fn gpu_dll(file_stem: &str) -> Option<GpuFile> {
             .next()
             .and_then(|number| number.parse().ok()),
         hashed,
+        version: version.to_owned(),
         system: "windows",
         library: *library,
     })
@@ -375,6 +389,14 @@ mod tests {
             ("nvrtc64_112_0.dll", "nvrtc", Some(112), false, &[11]),
             ("nvJitLink_120_0.dll", "nvJitLink", Some(120), false, &[12]),
             ("cupti64_2025.1.0.dll", "cupti", Some(2025), false, &[12]),
+            ("cupti64_2025.3.1.dll", "cupti", Some(2025), false, &[13]),
+            (
+                "cupti64_2025.9.0.dll",
+                "cupti",
+                Some(2025),
+                false,
+                &[12, 13],
+            ),
             ("cufft64_11.dll", "cufft", Some(11), false, &[12]),
             ("cusparse64_12.dll", "cusparse", Some(12), false, &[]),
             ("nvcuda.dll", "cuda", None, false, &[]),
