@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use gpustub_core::plan::{LibraryPlan, Plan};
-use gpustub_core::sources::{SourceSet, function_table};
+use gpustub_core::sources::{SourceSet, functions_of};
 use gpustub_core::target::Target;
 use gpustub_engine::toolchain::{Index, Toolchain};
 use gpustub_engine::write_sources;
@@ -114,12 +114,13 @@ pub fn archives<'a>(
     for library in plan.libraries.iter().filter(|library| library.stubbed) {
         let id = &library.library.id;
         let mut sources = sources.clone();
-        sources.insert("gpustub_table.inc", function_table(plan, id));
+        let (path, functions) = functions_of(plan, id);
+        sources.insert(path, functions);
         let library_directory = directory.join(id);
         write_sources(&library_directory, &sources).map_err(engine_error)?;
         let stubs = "gpustub_stubs.o";
         tools
-            .object(&library_directory, &[], "stubs.S", stubs)
+            .stubs(&library_directory, &[], stubs)
             .map_err(engine_error)?;
         let file = directory.join(format!("{id}.a"));
         let objects = [Path::new(id).join(stubs), run_time.into()];

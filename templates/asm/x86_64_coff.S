@@ -55,22 +55,9 @@ __imp_\name:
  .quad \name
 .endm
 
-/* struct part. */
-.macro gpustub_part library, tables, first, last
- gpustub_comdat .gpustubp, dw, gpustub1_p_b_\library\()_\tables
- .p2align 4
-gpustub1_p_b_\library\()_\tables:
- .quad gpustub1_library_\library\()_\tables, \first, \last
- .quad gpustub1_a_pages_first, gpustub1_z_pages_last, 0
-.endm
-
-/* A library of which only the version is queried. */
-.macro gpustub_queried library, tables
- gpustub_part \library, \tables, gpustub1_a_pages_first, gpustub1_a_pages_first
-.endm
-
-/* Bounds of a library's slots, and the entry of its unbound calls, which passes the part in r11. */
-.macro gpustub_library library, tables
+/* struct part, and the bounds of a library's slots, also of a library that is only known or queried: an object with its
+ * functions may define the same part. */
+.macro gpustub_part library, tables
  gpustub_comdat .gpustub, dw, gpustub1_s_\library\()_\tables\()_a
  .p2align 4
 gpustub1_s_\library\()_\tables\()_a:
@@ -79,7 +66,16 @@ gpustub1_s_\library\()_\tables\()_a:
  .p2align 4
 gpustub1_s_\library\()_\tables\()_c:
  .quad 0, 0
- gpustub_part \library, \tables, gpustub1_s_\library\()_\tables\()_a + 16, gpustub1_s_\library\()_\tables\()_c
+ gpustub_comdat .gpustubp, dw, gpustub1_p_b_\library\()_\tables
+ .p2align 4
+gpustub1_p_b_\library\()_\tables:
+ .quad gpustub1_library_\library\()_\tables
+ .quad gpustub1_s_\library\()_\tables\()_a + 16, gpustub1_s_\library\()_\tables\()_c
+ .quad gpustub1_a_pages_first, gpustub1_z_pages_last, 0
+.endm
+
+/* Entry of a library's unbound calls, which passes the part in r11. */
+.macro gpustub_library library, tables
  gpustub_comdat .text, xr, gpustub1_e_\library\()_\tables
 gpustub1_e_\library\()_\tables:
  leaq gpustub1_p_b_\library\()_\tables(%rip), %r11

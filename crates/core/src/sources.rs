@@ -42,11 +42,16 @@ pub fn render_for_c(plan: &Plan) -> SourceSet {
     with_table(plan, 1)
 }
 
-/// Table of functions (`gpustub_table.inc`) for an object with the stubs of one library only. It declares
-/// the other libraries of the plan, so that an image with one such object knows all of them, as with
-/// [`render_for_c`], whose run time serves all these objects.
-pub fn function_table(plan: &Plan, id: &str) -> String {
-    table(plan, &all_tables(plan), 1, Some(id))
+/// The file with the functions, by its path, for an object with the stubs of one library only; the other sources are
+/// those of [`render_for_c`]. It declares the other libraries of the plan, so that an image with one such object knows all
+/// of them, as with [`render_for_c`], whose run time serves all these objects.
+pub fn functions_of(plan: &Plan, id: &str) -> (&'static str, String) {
+    let tables = all_tables(plan);
+    if plan.target.os != "windows" {
+        return ("gpustub_table.inc", table(plan, &tables, 1, Some(id)));
+    }
+    let template = assembly(plan, "_coff").unwrap_or_default();
+    ("stubs.s", coff::assembly(template, plan, &tables, Some(id)))
 }
 
 /// Sources of a plan, with this value of `GPUSTUB_RETAIN` (`elf_table.h`).

@@ -254,11 +254,7 @@ impl Toolchain {
         runtime_defines.push(ADAPTERS_APART);
         thread::scope(|scope| {
             let thread = scope.spawn(|| {
-                match (self.target.os.as_str(), &self.rustc) {
-                    ("windows", Some(_)) => self.assemble(dir, "stubs.rs", stubs)?,
-                    ("windows", None) => self.object(dir, defines, "stubs.s", stubs)?,
-                    _ => self.object(dir, defines, "stubs.S", stubs)?,
-                }
+                self.stubs(dir, defines, stubs)?;
                 self.object(dir, defines, "adapters.c", adapters)
             });
             let result = self.object(dir, &runtime_defines, "runtime.c", runtime);
@@ -267,6 +263,15 @@ impl Toolchain {
                 .unwrap_or_else(|panic| resume_unwind(panic))
                 .and(result)
         })
+    }
+
+    /// Assembles the stubs in `dir`.
+    pub fn stubs(&self, dir: &Path, defines: &[&str], object: &str) -> Result<(), Error> {
+        match (self.target.os.as_str(), &self.rustc) {
+            ("windows", Some(_)) => self.assemble(dir, "stubs.rs", object),
+            ("windows", None) => self.object(dir, defines, "stubs.s", object),
+            _ => self.object(dir, defines, "stubs.S", object),
+        }
     }
 
     /// Compiles one source in `dir`.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gpustub_core::plan::Plan;
-use gpustub_core::sources::{function_table, render_for_c};
+use gpustub_core::sources::{functions_of, render_for_c};
 use gpustub_engine::toolchain::REQUIRED;
 use gpustub_tests::command::succeed;
 use gpustub_tests::elf::symbols;
@@ -232,10 +232,8 @@ fn archives_per_library_link(machine: Machine, linker: &str) -> Result<()> {
     let stubs = Stubs::write(dir.path(), &plan, &machine.compiler("c"), &[])?;
     compile(machine, &stubs, "runtime.c", "runtime.o")?;
     for (id, call) in [("cuda", "cuInit"), ("cudart", "cudaDeviceSynchronize")] {
-        fs::write(
-            stubs.sources.join("gpustub_table.inc"),
-            function_table(&plan, id),
-        )?;
+        let (path, functions) = functions_of(&plan, id);
+        fs::write(stubs.sources.join(path), functions)?;
         compile(machine, &stubs, "stubs.S", "stubs.o")?;
         let archive = stubs.sources.join(format!("{id}.a"));
         let mut ar = Command::new("ar");

@@ -8,7 +8,7 @@ use crate::abi_table::Adapter;
 use crate::abi_table::headers::HeadersMark;
 use crate::by_name::ByName;
 use crate::library::c_name;
-use crate::plan::Plan;
+use crate::plan::{LibraryPlan, Plan};
 
 /// `stubs.rs`, which makes rustc an assembler: each machine with Rust has it, and not every one with the compiler of
 /// MSVC another.
@@ -23,23 +23,31 @@ pub(super) fn add_files(
     tables: &[Tables],
     sources: &mut ByName<String>,
 ) {
-    sources.insert("stubs.s", assembly(template, plan, tables));
+    sources.insert("stubs.s", assembly(template, plan, tables, None));
     sources.insert("stubs.rs", SOURCE.to_owned());
 }
 
-/// `stubs.s`: the template, then a macro call for each function.
-fn assembly(template: &str, plan: &Plan, tables: &[Tables]) -> String {
+/// `stubs.s`: the template, then a macro call for each function, of all libraries or only one.
+pub(super) fn assembly(
+    template: &str,
+    plan: &Plan,
+    tables: &[Tables],
+    only: Option<&str>,
+) -> String {
+    let has_stubs = |planned: &LibraryPlan| {
+        planned.stubbed && only.is_none_or(|only| planned.library.id == only)
+    };
     let mut text = template.to_owned();
     let queried: Vec<_> = (plan.libraries.iter().zip(tables))
-        .filter(|(planned, _)| !planned.stubbed)
+        .filter(|(planned, _)| !has_stubs(planned))
         .map(|(planned, tables)| (c_name(&planned.library.id), &tables.hash))
         .collect();
     for (planned, Tables { hash, .. }) in plan.libraries.iter().zip(tables) {
         let id = c_name(&planned.library.id);
         // Writing to a String cannot fail.
         let _ = writeln!(text, " gpustub_known {id}, {hash}");
-        if !planned.stubbed {
-            let _ = writeln!(text, " gpustub_queried {id}, {hash}");
+        let _ = writeln!(text, " gpustub_part {id}, {hash}");
+        if !has_stubs(planned) {
             continue;
         }
         let _ = writeln!(text, " gpustub_library {id}, {hash}");
