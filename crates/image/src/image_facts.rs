@@ -13,6 +13,7 @@ use crate::elf::{ElfImage, Symbol, SymbolTable};
 use crate::error::{Error, Problem};
 use crate::file::with_file;
 use crate::link_facts::{LinkFacts, VersionNeeds, loader_facts};
+use crate::pe::{PeImage, is_pe};
 use crate::strings::Strings;
 
 /// Format of an image.
@@ -111,9 +112,12 @@ pub fn read_image(
     )?)
 }
 
-/// [`read_image`] of a file; the error has its path.
+/// [`read_image`] of a file, or the facts of a PE image; the error has its path.
 pub fn read_image_file(path: &Path, keep: Keep<'_>) -> Result<ImageFacts, Error> {
     with_file(path, |bytes| {
+        if is_pe(bytes) {
+            return Ok(PeImage::undamaged(bytes)?.facts(keep));
+        }
         read_image(&ElfImage::parse(bytes)?, keep, &|_| ())
     })
 }
