@@ -7,8 +7,10 @@ use std::process::{Command, Output};
 use gpustub_core::plan::{LibraryPlan, Plan};
 use gpustub_core::sources::{SourceSet, functions_of};
 use gpustub_core::target::Target;
+use gpustub_engine::toolchain::assembler::assemble;
 use gpustub_engine::toolchain::{Index, Toolchain};
 use gpustub_engine::write_sources;
+use gpustub_workspace::environment::variable;
 use gpustub_workspace::error::{Error, Result};
 
 use crate::scratch::scratch;
@@ -39,6 +41,30 @@ pub fn archive(sources: &SourceSet, target: &Target, host: &str) -> Result<Vec<u
         .static_library(directory, &file, Index::Write)
         .map_err(engine_error)?;
     read(&file)
+}
+
+/// Assembles the stubs for Windows in a temporary directory and returns the bytes of the object: by the C compiler, or
+/// else by rustc, which needs no other program.
+pub fn stubs(sources: &SourceSet, target: &Target, host: &str) -> Result<Vec<u8>> {
+    let scratch = scratch()?;
+    let directory = scratch.path();
+    write_sources(directory, sources).map_err(engine_error)?;
+    let object = "gpustub_stubs.o";
+    let tools = Toolchain::find(target, host, directory, None, None);
+    if tools
+        .and_then(|tools| tools.stubs(directory, &[], object))
+        .is_err()
+    {
+        let rustc = variable("RUSTC").unwrap_or_else(|| "rustc".into());
+        assemble(&rustc, target, directory, "stubs.rs", object).map_err(|error| {
+            let triple = &target.triple;
+            engine_error(error).help(format!(
+                "`rustup target add {triple}`, or set CC_{} to clang-cl",
+                triple.replace('-', "_")
+            ))
+        })?;
+    }
+    read(&directory.join(object))
 }
 
 /// Contents of the files of a library of stubs.

@@ -19,12 +19,12 @@
 //! compiler runs inside the directory with relative names, and the archiver omits times and owners.
 //! `cc` therefore only finds the tools: its own object names contain a hash of the absolute path.
 
-mod assembler;
+pub mod assembler;
 mod macos;
 pub mod shared;
 mod tool;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::panic::resume_unwind;
@@ -178,11 +178,6 @@ impl Toolchain {
         self.archive(dir, &OBJECTS, library, index)
     }
 
-    fn assemble(&self, dir: &Path, source: &str, object: &str) -> Result<(), Error> {
-        let rustc = self.rustc.as_deref().unwrap_or(OsStr::new("rustc"));
-        assembler::assemble(rustc, &self.target, dir, source, object)
-    }
-
     fn defines(&self) -> &'static [&'static str] {
         // A static glibc has no symbols at run time; without one, no reference may name glibc's newest.
         let links_loader = self.target.crt_static && self.target.env == "gnu";
@@ -263,15 +258,6 @@ impl Toolchain {
                 .unwrap_or_else(|panic| resume_unwind(panic))
                 .and(result)
         })
-    }
-
-    /// Assembles the stubs in `dir`.
-    pub fn stubs(&self, dir: &Path, defines: &[&str], object: &str) -> Result<(), Error> {
-        match (self.target.os.as_str(), &self.rustc) {
-            ("windows", Some(_)) => self.assemble(dir, "stubs.rs", object),
-            ("windows", None) => self.object(dir, defines, "stubs.s", object),
-            _ => self.object(dir, defines, "stubs.S", object),
-        }
     }
 
     /// Compiles one source in `dir`.

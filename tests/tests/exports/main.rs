@@ -3,6 +3,7 @@
 
 mod cmake;
 mod other_tools;
+mod windows;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 //! ```text
 //! DIR/src        the sources, for a build that compiles them itself
 //! DIR/include    gpustub.h
-//! DIR/link       directory for `-L`: an archive for each library; with --type shared, what linkers read in
+//! DIR/link       directory for `-L` (`/LIBPATH:`): an archive for each library; with --type shared, what linkers read in
 //!                place of the shared library, and a linker script for each library
 //! DIR/lib        with --type shared: the library to ship; with --soname: a library for each, and nothing else
 //! DIR            files of CMake, Meson, Bazel and pkg-config (`export/stubs/build_files.rs`)
@@ -33,7 +33,7 @@ use serde_json::json;
 
 use crate::cli;
 use crate::compile;
-use files::{Files, refuse_target};
+use files::{Files, archive_name, refuse_target};
 use importers::{Importers, StubFunctions};
 use request::StubRequest;
 
@@ -43,20 +43,17 @@ const MAX_NAME: usize = 200;
 /// Runs the command.
 pub fn run(options: &cli::ExportStubs, shell: &mut Shell) -> Result<bool> {
     let target = target(options.target.as_deref())?;
-    let help = match target.os.as_str() {
-        "macos" => Some("leave the GPU code out there: GPU libraries do not exist for macOS"),
-        "windows" => Some("link the import libraries of the toolkit there"),
-        _ => None,
-    };
-    if let Some(help) = help {
+    if target.os == "macos" {
         let message = format!(
             "no stubs for {} are exported: they are for cargo only",
             target.triple
         );
+        let help = "leave the GPU code out there: GPU libraries do not exist for macOS";
         return Err(Error::new(message).help(help));
     }
     let importers = Importers::read(&options.importers)?;
     if !options.soname.is_empty() {
+        refuse_shared(&target)?;
         return soname::run(options, &target, importers.as_ref(), shell);
     }
     let Some(plan) = plan(options, &target, importers.as_ref(), shell)? else {
@@ -68,14 +65,17 @@ pub fn run(options: &cli::ExportStubs, shell: &mut Shell) -> Result<bool> {
         ));
     }
     let name = match library_type(options, &plan)? {
-        LibraryType::Shared => Some(shared_name(options.name.as_deref(), &plan)?),
+        LibraryType::Shared => {
+            refuse_shared(&target)?;
+            Some(shared_name(options.name.as_deref(), &plan)?)
+        }
         LibraryType::Static if options.name.is_some() => {
             return Err(Error::new("`--name` names a shared library").help("add `--type shared`"));
         }
         LibraryType::Static => None,
     };
     let mut files = files(options, &plan, &target, name.as_deref())?;
-    let is_ours = options.out_dir.join("src/gpustub_table.inc").exists();
+    let is_ours = options.out_dir.join("src/gpustub_libraries.inc").exists();
     if is_ours {
         remove_stale(&mut files)?;
     }
@@ -84,6 +84,15 @@ pub fn run(options: &cli::ExportStubs, shell: &mut Shell) -> Result<bool> {
     files.write(shell)?;
     shell.note(next_step(options, &plan, name.as_deref()));
     Ok(true)
+}
+
+/// An error if stubs for the target cannot be a library of their own.
+fn refuse_shared(target: &Target) -> Result<()> {
+    match target.check_shared_stubs() {
+        Some(diagnostic) if target.os == "windows" => Err(Error::new(diagnostic.message)
+            .help("export static stubs: leave out `--soname`, and add `--type static`")),
+        _ => Ok(()),
+    }
 }
 
 /// Plans the stubs and prints the diagnostics. `None`: some are errors.
@@ -151,11 +160,22 @@ fn files<'a>(
         options,
         operations: Vec::new(),
     };
-    // The client of a shared library has no use without one.
     for (path, text) in &sources {
-        if name.is_some() || path.as_str() != "client.c" {
+        // The client of a shared library has no use without one, and rustc is for build scripts.
+        let is_unused = match path.as_str() {
+            "client.c" => name.is_none(),
+            "stubs.rs" => true,
+            _ => false,
+        };
+        if !is_unused {
             files.add(&format!("src/{path}"), text.as_bytes())?;
         }
+    }
+    if target.env == "msvc" {
+        files.add(
+            "src/stubs.obj",
+            &compile::stubs(&sources, target, &host_triple())?,
+        )?;
     }
     if let Some(name) = name {
         files.add("src/gpustub.map", version_script(name).as_bytes())?;
@@ -228,7 +248,7 @@ fn link_directory(
     let Some(name) = name else {
         for (library, bytes) in compile::archives(plan, sources, target, &host)? {
             for link_name in &library.library.link_names {
-                files.add(&format!("link/lib{link_name}.a"), &bytes)?;
+                files.add(&format!("link/{}", archive_name(target, link_name)), &bytes)?;
             }
         }
         return Ok(());
@@ -261,7 +281,11 @@ fn remove_stale(files: &mut Files<'_>) -> Result<()> {
     let mut link_files: Vec<String> = Vec::new();
     for library in Library::builtin_ids().filter_map(Library::builtin) {
         for name in &library.link_names {
-            link_files.extend([format!("lib{name}.a"), format!("lib{name}.so")]);
+            link_files.extend([
+                format!("lib{name}.a"),
+                format!("lib{name}.so"),
+                format!("{name}.lib"),
+            ]);
         }
     }
     let mut stale = Vec::new();
@@ -296,18 +320,24 @@ fn remove_stale(files: &mut Files<'_>) -> Result<()> {
 
 fn next_step(options: &cli::ExportStubs, plan: &Plan, name: Option<&str>) -> String {
     let out = options.out_dir.display();
-    let names: Vec<String> = plan
-        .libraries
-        .iter()
-        .filter(|library| library.stubbed)
-        .flat_map(|library| &library.library.link_names)
-        .map(|link_name| format!("-l{link_name}"))
-        .collect();
+    let link_names = || {
+        let stubbed = plan.libraries.iter().filter(|library| library.stubbed);
+        stubbed.flat_map(|library| &library.library.link_names)
+    };
+    if plan.target.env == "msvc" && !options.sources_only {
+        let files: Vec<String> = link_names().map(|name| format!("{name}.lib")).collect();
+        let files = files.join(" ");
+        return format!("next: `cl prog.c /link /LIBPATH:{out}/link {files} /OPT:REF`");
+    }
+    let names: Vec<String> = link_names().map(|name| format!("-l{name}")).collect();
     let names = names.join(" ");
     let compiler = compiler(options.target.as_deref());
     match name {
         Some(_) if options.sources_only => format!(
             "next: `find_package(gpustub)` with CMake or `subdir` with Meson, on {out}, build the shared library"
+        ),
+        None if options.sources_only && plan.target.os == "windows" => format!(
+            "next: `find_package(gpustub)` with CMake or `subdir` with Meson, on {out}, compile the run time"
         ),
         None if options.sources_only => format!(
             "next: compile {out}/src/runtime.c and {out}/src/stubs.S with \

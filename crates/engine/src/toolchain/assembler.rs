@@ -6,11 +6,12 @@ use std::process::Command;
 
 use gpustub_core::target::Target;
 
+use super::Toolchain;
 use super::tool::tool_error;
 use crate::error::Error;
 
 /// Assembles a source in `dir` that consists of assembly, such as `stubs.rs`.
-pub(super) fn assemble(
+pub fn assemble(
     rustc: &OsStr,
     target: &Target,
     dir: &Path,
@@ -35,4 +36,21 @@ pub(super) fn assemble(
         return Ok(());
     }
     Err(tool_error("rustc failed to assemble", &command, &output))
+}
+
+impl Toolchain {
+    /// Assembles the stubs in `dir`.
+    pub fn stubs(&self, dir: &Path, defines: &[&str], object: &str) -> Result<(), Error> {
+        match (self.target.os.as_str(), &self.rustc) {
+            ("windows", Some(_)) => self.assemble(dir, "stubs.rs", object),
+            ("windows", None) => self.object(dir, defines, "stubs.s", object),
+            _ => self.object(dir, defines, "stubs.S", object),
+        }
+    }
+
+    /// Assembles a source in `dir` by rustc.
+    pub(super) fn assemble(&self, dir: &Path, source: &str, object: &str) -> Result<(), Error> {
+        let rustc = self.rustc.as_deref().unwrap_or(OsStr::new("rustc"));
+        assemble(rustc, &self.target, dir, source, object)
+    }
 }

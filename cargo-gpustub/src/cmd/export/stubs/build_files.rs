@@ -5,7 +5,7 @@
 //! cmake/gpustub-cuda.cmake       makes find_package(CUDAToolkit), (CUDA), (OpenCL), (hip) return stubs
 //! pkgconfig/gpustub*.pc          pkg-config (not with --sources-only: it compiles nothing)
 //! meson.build                    a subproject, which compiles the sources
-//! BUILD.bazel                    a package, which compiles the sources
+//! BUILD.bazel                    a package, which compiles the sources (not for MSVC)
 //! ```
 //!
 //! Paths in these files are relative to the directory, which can be moved.
@@ -17,6 +17,8 @@ use gpustub_engine::toolchain::shared::export_name;
 use gpustub_engine::toolchain::{REQUIRED, protection};
 use gpustub_workspace::edit::templates;
 use serde_json::{Value, json};
+
+use super::files::archive_name;
 
 /// The files in `cmake`, beside the modules, each a template of the same name.
 const CMAKE: [&str; 5] = [
@@ -38,6 +40,10 @@ pub fn render(
     let data = data(plan, sources, target, shared, sources_only);
     let mut files = Vec::new();
     for name in ["BUILD.bazel", "meson.build"] {
+        // Bazel's rules have no condition for the compiler's options.
+        if name == "BUILD.bazel" && target.env == "msvc" {
+            continue;
+        }
         files.push((name.to_owned(), render_template(name, &data)));
     }
     for name in CMAKE {
@@ -55,7 +61,7 @@ pub fn render(
             let mut data = data.clone();
             data["id"] = json!(id);
             data["title"] = json!(library.library.title);
-            data["link_name"] = json!(link_name(library));
+            data["archive"] = json!(archive(library, target));
             let path = format!("pkgconfig/gpustub-{id}.pc");
             files.push((path, render_template("library.pc", &data)));
         }
@@ -80,13 +86,10 @@ fn packages(plan: &Plan) -> Vec<&'static str> {
     packages
 }
 
-/// Name after `-l` of a library's archive. A declaration has at least one.
-fn link_name(library: &LibraryPlan) -> &str {
-    library
-        .library
-        .link_names
-        .first()
-        .map_or("", String::as_str)
+/// File name of a library's archive. A declaration has at least one `-l` name.
+fn archive(library: &LibraryPlan, target: &Target) -> String {
+    let link_name = library.library.link_names.first();
+    archive_name(target, link_name.map_or("", String::as_str))
 }
 
 /// Data of the templates.
@@ -104,7 +107,7 @@ fn data(
         .collect();
     let libraries: Vec<Value> = stubbed
         .iter()
-        .map(|library| json!({ "id": library.library.id, "link_name": link_name(library) }))
+        .map(|library| json!({ "id": library.library.id, "archive": archive(library, target) }))
         .collect();
     // Libraries of one toolkit share their headers.
     let header = stubbed
@@ -117,10 +120,15 @@ fn data(
         .iter()
         .filter(|flag| !flag.starts_with("-std=") && **flag != "-fPIC")
         .collect();
+    let stubs = match (target.os.as_str(), target.env.as_str()) {
+        ("windows", "msvc") => "stubs.obj",
+        ("windows", _) => "stubs.s",
+        _ => "stubs.S",
+    };
     let included: Vec<&str> = sources
         .iter()
         .map(|(path, _)| path.as_ref())
-        .filter(|path| !["client.c", "runtime.c", "stubs.S"].contains(path))
+        .filter(|path| !["client.c", "runtime.c", "stubs.rs", "stubs.s", "stubs.S"].contains(path))
         .collect();
     json!({
         "version": env!("CARGO_PKG_VERSION"),
@@ -131,6 +139,9 @@ fn data(
         "compiled": !sources_only,
         "archives": !sources_only && shared.is_none(),
         "dl": target.os == "linux",
+        "gnu": target.os == "windows" && target.env != "msvc",
+        "msvc": target.env == "msvc",
+        "stubs": stubs,
         "libraries": libraries,
         "packages": packages(plan),
         "header": header.map(|header| header.to_string()).unwrap_or_default(),

@@ -1,7 +1,7 @@
 //! Files of an export.
 
 use gpustub_core::diag::{Diagnostic, Level, UNSUPPORTED_TARGET};
-use gpustub_core::target::SUPPORTED;
+use gpustub_core::target::{SUPPORTED, Target};
 use gpustub_workspace::error::Result;
 use gpustub_workspace::ops::{self, Operation};
 use gpustub_workspace::shell::Shell;
@@ -45,6 +45,14 @@ impl Files<'_> {
             count => shell.status("Generated", format!("{count} files in {out}")),
         }
         Ok(())
+    }
+}
+
+/// File name of the archive that linkers take for this `-l` name: `link` and `lld-link` read `<name>.lib`.
+pub fn archive_name(target: &Target, link_name: &str) -> String {
+    match target.env.as_str() {
+        "msvc" => format!("{link_name}.lib"),
+        _ => format!("lib{link_name}.a"),
     }
 }
 
