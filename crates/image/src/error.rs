@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use gpustub_core::diag::{self, Diagnostic};
+use gpustub_core::diag::{self, Diagnostic, listing};
 
 /// Fault of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub enum Problem {
     LinkerScript(Option<String>),
     /// An `ar` archive.
     Archive,
+    /// An import library for several DLLs.
+    SeveralDlls(Vec<String>),
     /// A symbol list of gpustub.
     SymbolList,
     /// Another known kind of file: a PE image, a Mach-O image, LLVM bitcode.
@@ -77,6 +79,7 @@ impl Error {
             Problem::Archive => {
                 "archives have no load name and no versions: give the `.so` of the library".into()
             }
+            Problem::SeveralDlls(_) => "give one of the DLLs".into(),
             Problem::SymbolList => {
                 "name it under `symbols` in GpuStub.toml; it needs no extraction".into()
             }
@@ -131,6 +134,13 @@ impl fmt::Display for Error {
             Problem::Empty => f.write_str("is empty"),
             Problem::LinkerScript(_) => f.write_str("is a linker script, not a library"),
             Problem::Archive => f.write_str("is a static archive, not a shared library"),
+            Problem::SeveralDlls(dlls) => {
+                write!(
+                    f,
+                    "is the import library of several DLLs: {}",
+                    listing(dlls)
+                )
+            }
             Problem::SymbolList => f.write_str("is a symbol list already, not a library"),
             Problem::OtherFormat(format) => write!(f, "is {format}, not an ELF shared library"),
             Problem::Unknown => f.write_str("is not an ELF shared library"),

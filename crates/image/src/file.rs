@@ -8,7 +8,6 @@ use memmap2::Mmap;
 
 use crate::error::{Error, Problem};
 use crate::link_facts::{LinkFacts, read_link_facts};
-use crate::pe::{is_pe, read_dll_symbols};
 use crate::symbols::{SymbolRequirements, read_symbols};
 
 /// [`read_symbols`] of a file; the error has its path.
@@ -17,20 +16,6 @@ pub fn read_symbols_file(
     options: SymbolRequirements<'_>,
 ) -> Result<SymbolList, Error> {
     with_file(path, |bytes| read_symbols(bytes, options))
-}
-
-/// [`read_symbols`] of a shared library, or [`read_dll_symbols`] of a DLL; the error has its path.
-pub fn read_library_symbols_file(
-    path: &Path,
-    options: SymbolRequirements<'_>,
-) -> Result<SymbolList, Error> {
-    with_file(path, |bytes| {
-        if is_pe(bytes) {
-            read_dll_symbols(bytes, options)
-        } else {
-            read_symbols(bytes, options)
-        }
-    })
 }
 
 /// [`read_link_facts`] of a file; the error has its path.

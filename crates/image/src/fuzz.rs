@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::ifs::to_ifs;
 use crate::image_facts::{ImageFacts, read_image};
 use crate::link_facts::read_link_facts;
-use crate::pe::{PeImage, read_dll_symbols};
+use crate::pe::{PeImage, read_dll_symbols, read_import_library};
 use crate::relocatable::read_object;
 use crate::strings_scan::{code_may_contain, read_strings};
 use crate::symbols::{SymbolRequirements, read_symbols};
@@ -154,6 +154,11 @@ pub fn archive(data: &[u8]) -> usize {
     let Ok(members) = archive_members(data) else {
         return 0;
     };
+    if let Ok(exports) = read_import_library(data, SymbolRequirements::default()) {
+        check_list(&exports.list);
+        let names = exports.list.symbols.len() + exports.decorated.len();
+        assert!(names <= data.len() / 60, "a header of 60 bytes for each");
+    }
     let mut bytes_left = data.len();
     let mut object_count = 0;
     for member in members.flatten() {

@@ -22,6 +22,7 @@ mod dlopen_notes;
 pub mod edit;
 mod elf;
 mod error;
+mod exports;
 mod file;
 mod format;
 #[doc(hidden)]
@@ -43,7 +44,8 @@ pub use device::{
 };
 pub use elf::ElfImage;
 pub use error::{Error, Problem};
-pub use file::{read_library_symbols_file, read_link_facts_file, read_symbols_file};
+pub use exports::{LibraryExports, read_exports_file, read_library_symbols_file};
+pub use file::{read_link_facts_file, read_symbols_file};
 pub use ifs::to_ifs;
 pub use image_facts::{
     ImageFacts, ImageFormat, ImageKind, Import, ImportVersion, Keep, is_stub_library, read_image,

@@ -5,8 +5,11 @@
 
 mod facts;
 mod image;
+mod import_library;
 mod reader;
 mod symbols;
 
 pub use image::{PeExport, PeImage, PeImport, PeSymbol, is_pe};
+pub(crate) use import_library::read_import_library;
+pub(crate) use symbols::read_dll_exports;
 pub use symbols::read_dll_symbols;

@@ -5,12 +5,18 @@ mod damage;
 #[path = "support/dll.rs"]
 mod dll;
 
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::OnceLock;
 
 use damage::{changes, overwritten};
 use dll::{MACHINES, build_dll, lines, readobj_lines};
-use gpustub_image::fuzz::check;
-use gpustub_image::{PeImage, SymbolRequirements, is_pe, read_dll_symbols, read_symbols};
+use gpustub_image::fuzz::{archive, check};
+use gpustub_image::{
+    ImageFormat, PeImage, SymbolRequirements, is_pe, read_dll_symbols, read_exports_file,
+    read_symbols,
+};
 use proptest::test_runner::{Config, TestRunner};
 
 #[test]
@@ -19,7 +25,7 @@ fn linked_dlls_as_in_llvm_readobj() {
     for machine in MACHINES {
         let directory = tempfile::tempdir().unwrap();
         let file = build_dll(directory.path(), machine);
-        let bytes = std::fs::read(&file).unwrap();
+        let bytes = fs::read(&file).unwrap();
         let image = PeImage::parse(&bytes).unwrap();
         assert_eq!((&*image.machine, image.is_dll), (machine[0], true));
         assert_eq!(image.name, Some("x.dll"));
@@ -57,7 +63,7 @@ fn linked_dlls_as_in_llvm_readobj() {
             error,
             format!("the file is built for {}, not for s390x", machine[0])
         );
-        // Stubs of ELF programs are not made from a DLL.
+        // The reader of ELF files.
         let error = read_symbols(&bytes, SymbolRequirements::default()).unwrap_err();
         assert!(
             error.to_string().contains("a Windows (PE) image"),
@@ -66,12 +72,102 @@ fn linked_dlls_as_in_llvm_readobj() {
     }
 }
 
+/// The functions and data of `acme64_3.dll`, in the syntax of module definitions.
+const ACME: &str = "LIBRARY acme64_3.dll\nEXPORTS\nacmeOpen\nacmeTable DATA\nacmeByNumber @7 NONAME\n\"?h@@YAXXZ\"\nacmeClose\n";
+
+/// Import libraries of Microsoft's form and of GNU dlltool.
+fn import_libraries(directory: &Path) -> Vec<PathBuf> {
+    fs::write(directory.join("acme.def"), ACME).unwrap();
+    let tools: [(&str, &[&str], &str); 2] = [
+        ("llvm-dlltool-19", &["-m", "i386:x86-64"], "acme.lib"),
+        ("x86_64-w64-mingw32-dlltool", &[], "libacme.dll.a"),
+    ];
+    let build = |(tool, options, file): (&str, &[&str], &str)| {
+        let mut command = Command::new(tool);
+        command.current_dir(directory).args(options);
+        let status = command.args(["-d", "acme.def", "-l", file]).status();
+        assert!(status.unwrap().success(), "{tool}");
+        directory.join(file)
+    };
+    Vec::from(tools.map(build))
+}
+
+#[test]
+#[ignore = "needs mingw-w64 and llvm 19: ./tests/run"]
+fn import_libraries_name_the_functions_of_a_dll() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = import_libraries(directory.path());
+    for file in &files {
+        let exports = read_exports_file(file, SymbolRequirements::default()).unwrap();
+        assert_eq!(exports.format, ImageFormat::Pe);
+        assert_eq!(exports.decorated, ["?h@@YAXXZ"], "{}", file.display());
+        assert_eq!(
+            exports.list.to_text(),
+            "@gpustub-symbols 1\n@soname acme64_3.dll\n@machine x86_64\nacmeClose\nacmeOpen\n\
+             acmeTable kind=object\n",
+            "{}",
+            file.display()
+        );
+        // Its pointers, by another reader.
+        let nm = Command::new("llvm-nm-19").arg(file).output().unwrap();
+        let nm = String::from_utf8(nm.stdout).unwrap();
+        for symbol in &exports.list.symbols {
+            assert!(nm.contains(&format!(" __imp_{}\n", symbol.name)), "{nm}");
+        }
+        assert_eq!(nm.matches(" __imp_").count(), 5, "{nm}");
+    }
+
+    // One of two DLLs.
+    let other = directory.path().join("other.lib");
+    fs::write(
+        directory.path().join("other.def"),
+        "LIBRARY other.dll\nEXPORTS\notherOpen\n",
+    )
+    .unwrap();
+    for (tool, arguments) in [
+        (
+            "llvm-dlltool-19",
+            &["-m", "i386:x86-64", "-d", "other.def", "-l", "other.lib"][..],
+        ),
+        ("llvm-lib-19", &["/out:both.lib", "acme.lib", "other.lib"]),
+    ] {
+        let mut command = Command::new(tool);
+        let output = command
+            .current_dir(directory.path())
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+    let both = directory.path().join("both.lib");
+    let error = |file: &Path| read_exports_file(file, SymbolRequirements::default()).unwrap_err();
+    assert!(read_exports_file(&other, SymbolRequirements::default()).is_ok());
+    let message = error(&both).to_string();
+    assert!(
+        message.ends_with("is the import library of several DLLs: acme64_3.dll, other.dll"),
+        "{message}"
+    );
+
+    // Damaged copies.
+    for file in &files {
+        let mut bytes = fs::read(file).unwrap();
+        for offset in 0..bytes.len() {
+            let original = bytes[offset];
+            for byte in [0, 1, 0x7f, 0xff] {
+                bytes[offset] = byte;
+                archive(&bytes);
+            }
+            bytes[offset] = original;
+        }
+    }
+}
+
 /// A small DLL, of which most bytes are headers and tables.
 fn small() -> &'static [u8] {
     static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
     BYTES.get_or_init(|| {
         let directory = tempfile::tempdir().unwrap();
-        let bytes = std::fs::read(build_dll(directory.path(), MACHINES[0])).unwrap();
+        let bytes = fs::read(build_dll(directory.path(), MACHINES[0])).unwrap();
         assert!(check(&bytes), "undamaged, it is readable");
         bytes
     })

@@ -244,7 +244,7 @@ fn symbols<'d>(
 }
 
 /// Name of the architecture in Rust's target triples; `pe-machine-N` if unknown.
-fn machine_name(machine: pe::Machine) -> String {
+pub(super) fn machine_name(machine: pe::Machine) -> String {
     match machine {
         pe::IMAGE_FILE_MACHINE_AMD64 => "x86_64".into(),
         pe::IMAGE_FILE_MACHINE_I386 => "x86".into(),

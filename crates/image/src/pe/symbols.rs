@@ -2,9 +2,44 @@
 
 use gpustub_core::symbols::{Symbol, SymbolKind, SymbolList, is_name};
 
-use super::image::{PeExport, PeImage};
+use super::image::PeImage;
 use crate::error::{Error, Problem};
 use crate::symbols::{SymbolRequirements, check_machine, required};
+
+/// Exports of a DLL.
+#[derive(Default)]
+pub(crate) struct DllExports {
+    /// Names and kinds.
+    pub list: SymbolList,
+    /// Names that no C declaration has: C++ functions, and functions whose calling convention is a part of their name.
+    pub decorated: Vec<String>,
+}
+
+impl DllExports {
+    pub(super) fn add(&mut self, name: &str, is_data: bool) {
+        if name.contains(['?', '@']) {
+            self.decorated.push(name.to_owned());
+            return;
+        }
+        if !is_name(name) {
+            return;
+        }
+        self.list.symbols.push(Symbol {
+            name: name.to_owned(),
+            kind: if is_data {
+                SymbolKind::Object
+            } else {
+                SymbolKind::Function
+            },
+            weak: false,
+            version: None,
+            compat: false,
+            size: 0,
+            returns: None,
+            releases: Vec::new(),
+        });
+    }
+}
 
 /// Reads the exports of the DLL in `bytes`: names and kinds.
 ///
@@ -14,38 +49,29 @@ pub fn read_dll_symbols(
     bytes: &[u8],
     options: SymbolRequirements<'_>,
 ) -> Result<SymbolList, Error> {
+    read_dll_exports(bytes, options).map(|exports| exports.list)
+}
+
+/// [`read_dll_symbols`], with the names that it omits.
+pub(crate) fn read_dll_exports(
+    bytes: &[u8],
+    options: SymbolRequirements<'_>,
+) -> Result<DllExports, Error> {
     let image = PeImage::undamaged(bytes)?;
     check_machine(&image.machine, options)?;
     if image.exports.is_empty() {
         return Err(Problem::NoDynamicSymbols("a PE image").into());
     }
-    let mut list = SymbolList {
-        soname: image.name.filter(|name| is_name(name)).map(str::to_owned),
-        machine: Some(image.machine),
-        ..SymbolList::default()
-    };
-    list.symbols = image.exports.iter().filter_map(symbol).collect();
-    list.normalise();
-    Ok(required(list, options)?)
-}
-
-fn symbol(export: &PeExport<'_>) -> Option<Symbol> {
-    let name = export.name?;
-    if name.contains(['?', '@']) || !is_name(name) {
-        return None;
+    let mut exports = DllExports::default();
+    for export in &image.exports {
+        if let Some(name) = export.name {
+            exports.add(name, export.is_data);
+        }
     }
-    Some(Symbol {
-        name: name.to_owned(),
-        kind: if export.is_data {
-            SymbolKind::Object
-        } else {
-            SymbolKind::Function
-        },
-        weak: false,
-        version: None,
-        compat: false,
-        size: 0,
-        returns: None,
-        releases: Vec::new(),
-    })
+    let mut list = exports.list;
+    list.soname = image.name.filter(|name| is_name(name)).map(str::to_owned);
+    list.machine = Some(image.machine);
+    list.normalise();
+    exports.list = required(list, options)?;
+    Ok(exports)
 }
