@@ -2,20 +2,22 @@
 
 use std::path::Path;
 
-use gpustub_core::diag::{DATA_SYMBOL, Diagnostic, RESERVED_SYMBOL, WEAK_SYMBOL, listing};
+use gpustub_core::diag::{
+    DATA_SYMBOL, DECORATED_SYMBOL, Diagnostic, RESERVED_SYMBOL, WEAK_SYMBOL, listing,
+};
 use gpustub_core::reserved::{is_of_every_image, owner};
 use gpustub_core::symbols::SymbolList;
-use gpustub_image::{Error, read_symbols_file};
+use gpustub_image::{Error, LibraryExports, read_exports_file};
 
-/// Symbol list of a library for `symbols` of a stub table, and diagnostics about the symbols that it leaves
+/// Exports of a library for `symbols` of a stub table, and diagnostics about the symbols that the list leaves
 /// out. `is_allowed`: whether a reserved name is a function of the library all the same.
 pub fn read(
     file: &Path,
     is_allowed: &dyn Fn(&str) -> bool,
-) -> Result<(SymbolList, Vec<Diagnostic>), Error> {
-    let mut list = read_symbols_file(file, Default::default())?;
+) -> Result<(LibraryExports, Vec<Diagnostic>), Error> {
+    let mut exports = read_exports_file(file, Default::default())?;
     let (mut weak, mut reserved, mut data) = (Vec::new(), Vec::new(), Vec::new());
-    list.symbols.retain(|symbol| {
+    exports.list.symbols.retain(|symbol| {
         let names = if is_of_every_image(&symbol.name) {
             return false;
         } else if owner(&symbol.name).is_some() && !is_allowed(&symbol.name) {
@@ -40,6 +42,14 @@ pub fn read(
         );
         diagnostics.push(Diagnostic::note(&WEAK_SYMBOL, message));
     }
+    if !exports.decorated.is_empty() {
+        let message = format!(
+            "{} decorated names of `{file}`, such as those of C++, get no stub: {}",
+            exports.decorated.len(),
+            listing(&exports.decorated)
+        );
+        diagnostics.push(Diagnostic::note(&DECORATED_SYMBOL, message));
+    }
     if !reserved.is_empty() {
         let message = format!(
             "{} names of the C and C++ run time in `{file}` get no stub: {}",
@@ -51,7 +61,7 @@ pub fn read(
         diagnostics.push(Diagnostic::note(&RESERVED_SYMBOL, message).help(help));
     }
     diagnostics.extend(data_warning(&file.to_string(), &data));
-    Ok((list, diagnostics))
+    Ok((exports, diagnostics))
 }
 
 /// Warning about all data of a library that programs may use.

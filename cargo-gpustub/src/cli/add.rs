@@ -52,7 +52,7 @@ pub struct Changes {
 pub struct AddOwn {
     /// Read the load name and the functions of LIBRARY from this shared library
     ///
-    /// Writes the table and the symbol list. For a declared library it updates the list, and keeps comments
+    /// Or from a DLL of Windows, or its import library. Writes the table and the symbol list. For a declared library it updates the list, and keeps comments
     /// and `returns=`.
     #[arg(long, value_name = "FILE", requires = "libraries")]
     pub from: Option<PathBuf>,

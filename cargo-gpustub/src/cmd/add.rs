@@ -2,6 +2,7 @@
 
 mod custom;
 mod offer;
+mod system;
 mod toolkit;
 
 use std::collections::{BTreeMap, BTreeSet};

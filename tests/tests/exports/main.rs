@@ -3,6 +3,7 @@
 
 mod cmake;
 mod other_tools;
+mod user_defined;
 mod windows;
 
 use std::fs;

@@ -8,6 +8,7 @@ use gpustub_core::diag::{has_errors, listing};
 use gpustub_core::library::{Library, Returns, is_id};
 use gpustub_core::manifest::Stub;
 use gpustub_core::symbols::SymbolList;
+use gpustub_image::LibraryExports;
 use gpustub_workspace::edit::as_before;
 use gpustub_workspace::edit::gpustub_toml::add_stub;
 use gpustub_workspace::error::{Error, Result};
@@ -18,8 +19,12 @@ use gpustub_workspace::tables::{Declared, FILE};
 use gpustub_workspace::workspace::target;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Value};
 
+use super::system::LibraryFile;
 use crate::c_headers::{self, HeaderRequest};
 use crate::{cli, exports};
+
+/// Key of the names to request from the loader.
+const LOAD_NAMES: &str = "load-names";
 
 /// The table and the list of the library that the command line names; `None`: errors were printed.
 pub fn edits(
@@ -39,25 +44,33 @@ pub fn edits(
     let Some(before) = parse_previous_list(&path, old_text, shell)? else {
         return Ok(None);
     };
-    let Some(mut list) = read_exports(file, stub, shell)? else {
+    let Some(exports) = read_exports(file, stub, shell)? else {
         return Ok(None);
     };
+    let mut list = exports.list;
     let results = results(options, &list)?;
     let kept = classify(&mut list, &before, &results.classes);
-    let list_text = with_comments(old_text.map_or("", String::as_str), &list.to_text());
+    let library = LibraryFile {
+        file,
+        format: exports.format,
+        list: &list,
+    };
+    let merged = library.merged(&before);
+    let new_list = merged.as_ref().unwrap_or(&list);
+    let list_text = with_comments(old_text.map_or("", String::as_str), &new_list.to_text());
 
     let header = options
         .header_version
         .last()
         .map(|header| header.version.as_str());
-    let keys = table_keys(id, stub, file, &path, &list, &results);
+    let keys = table_keys(id, stub, &library, &path, &results);
     let text = add_stub(&declared.text, id, header)
         .and_then(|text| complete(&text, id, &keys))
         .map_err(|why| Error::new(format!("could not edit `{}`: {why}", declared.display_path)))?;
     let mut added = Declared::from_text(&declared.directory, text.clone())?;
     added.manifest.stubs.retain(|stub| stub.id.value == id);
     added.inputs.symbol_files.insert(&path, list_text.clone());
-    let (_, diagnostics) = added.plan(&target(None)?, &added.inputs);
+    let (_, diagnostics) = added.plan(&target(library.triple())?, &added.inputs);
     shell.diagnostics(&diagnostics, &added.sources())?;
     if has_errors(&diagnostics) {
         return Ok(None);
@@ -72,8 +85,13 @@ pub fn edits(
         (false, Some(_)) => "Changing",
     };
     let count = list.functions().count();
-    let name = load_name(&list, file);
+    let name = library.load_name();
     shell.status(verb, format!("{id} ({name}): {count} functions"));
+    if let Some(soname) = merged.as_ref().and_then(|list| list.soname.as_ref()) {
+        shell.note(format!(
+            "{path} is for both systems: it keeps the functions of {soname}"
+        ));
+    }
     report(&list, &kept, options, shell);
     Ok(Some(edits))
 }
@@ -97,15 +115,19 @@ fn parse_previous_list(
 }
 
 /// Reads the list of the library's exports. `None`: the library cannot be read.
-fn read_exports(file: &Path, stub: Option<&Stub>, shell: &mut Shell) -> Result<Option<SymbolList>> {
+fn read_exports(
+    file: &Path,
+    stub: Option<&Stub>,
+    shell: &mut Shell,
+) -> Result<Option<LibraryExports>> {
     let allowed_symbols = stub.map_or(&[][..], |stub| &stub.custom.allowed_symbols);
     let read = exports::read(file, &|name| {
         allowed_symbols.iter().any(|symbol| symbol.value == name)
     });
     match read {
-        Ok((list, diagnostics)) => {
+        Ok((exports, diagnostics)) => {
             shell.diagnostics(&diagnostics, &Sources::new())?;
-            Ok(Some(list))
+            Ok(Some(exports))
         }
         Err(error) => {
             shell.diagnostics(&[error.diagnostic()], &Sources::new())?;
@@ -195,31 +217,20 @@ fn returns(class: ResultClass) -> Option<Returns> {
     Returns::parse(&text)
 }
 
-/// Name to request from the loader.
-fn load_name(list: &SymbolList, file: &Path) -> String {
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    list.soname.clone().unwrap_or_else(|| name.into_owned())
-}
-
 /// Keys that describe the library, each with its value and a comment.
 fn table_keys(
     id: &str,
     stub: Option<&Stub>,
-    file: &Path,
+    library: &LibraryFile<'_>,
     path: &str,
-    list: &SymbolList,
     results: &Results,
 ) -> Vec<(&'static str, Value, Option<String>)> {
-    let name = load_name(list, file);
     let mut keys = Vec::new();
-    let stem = name
-        .strip_prefix("lib")
-        .and_then(|rest| rest.split(".so").next());
-    if let Some(stem) = stem.filter(|stem| stub.is_none() && *stem != id) {
-        keys.push(("link-names", Array::from_iter([stem]).into(), None));
+    let link_name = library.link_name();
+    if let Some(link_name) = link_name.filter(|name| stub.is_none() && name != id) {
+        keys.push(("link-names", Array::from_iter([link_name]).into(), None));
     }
-    let by_os = [("linux", Array::from_iter([name]))];
-    keys.push(("load-names", InlineTable::from_iter(by_os).into(), None));
+    keys.push((LOAD_NAMES, library.load_names().into(), None));
     keys.push(("symbols", path.into(), None));
     if let Some((name, code)) = &results.unavailable {
         let fallback = InlineTable::from_iter([("status", i64::from(*code))]);
@@ -228,7 +239,7 @@ fn table_keys(
     keys
 }
 
-/// Adds the keys that `[stub.<id>]` lacks.
+/// Adds the keys that `[stub.<id>]` lacks, and the systems that its load names lack.
 fn complete(
     text: &str,
     id: &str,
@@ -247,9 +258,28 @@ fn complete(
                 value.decor_mut().set_suffix(format!(" # {comment}"));
             }
             table.insert(key, Item::Value(value));
+        } else if *key == LOAD_NAMES
+            && let (Some(old), Some(new)) = (table.get_mut(key), value.as_inline_table())
+        {
+            add_systems(old, new);
         }
     }
     Ok(as_before(text, &document.to_string()))
+}
+
+/// Adds the load names of other systems.
+fn add_systems(old: &mut Item, new: &InlineTable) {
+    let Some(table) = old.as_table_like_mut() else {
+        return;
+    };
+    for (system, names) in new {
+        if !table.contains_key(system) {
+            table.insert(system, Item::Value(names.clone()));
+        }
+    }
+    if let Some(table) = old.as_inline_table_mut() {
+        table.fmt();
+    }
 }
 
 /// Text of a new list, with the comments of the previous one before the same lines.
@@ -343,6 +373,28 @@ mod tests {
             (
                 "[stub]\nacme = {}\n",
                 "[stub]\nacme = { symbols = \"new\", fallback = { status = 1 } }\n",
+            ),
+        ] {
+            assert_eq!(complete(before, "acme", &keys).unwrap(), after);
+        }
+    }
+
+    #[test]
+    fn load_names_of_another_system_are_added() {
+        let names = InlineTable::from_iter([("windows", Array::from_iter(["b"]))]);
+        let keys = [(LOAD_NAMES, names.into(), None)];
+        for (before, after) in [
+            (
+                "[stub.acme]\nload-names = { linux = [\"a\"] } # c\n",
+                "[stub.acme]\nload-names = { linux = [\"a\"], windows = [\"b\"] } # c\n",
+            ),
+            (
+                "[stub.acme.load-names]\nlinux = [\"a\"]\n",
+                "[stub.acme.load-names]\nlinux = [\"a\"]\nwindows = [\"b\"]\n",
+            ),
+            (
+                "[stub.acme]\nload-names = { windows = [\"a\"] }\n",
+                "[stub.acme]\nload-names = { windows = [\"a\"] }\n",
             ),
         ] {
             assert_eq!(complete(before, "acme", &keys).unwrap(), after);

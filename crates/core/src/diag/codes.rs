@@ -21,6 +21,7 @@ macro_rules! codes {
 codes! {
     COMPILER_ERROR "compiler-error": "the C compiler refused the generated sources";
     DATA_SYMBOL "data-symbol": "data symbol in a symbol list";
+    DECORATED_SYMBOL "decorated-symbol": "functions of a DLL that get no stub because of their names";
     DEVICE_CODE_IN_BUILD_SCRIPT "device-code-in-build-script": "relocatable code in a build script or procedural macro";
     DEVICE_LINK_ERROR "device-link-error": "device code that cannot be linked";
     DEVICE_LINKED_ARCHIVE "device-linked-archive": "archive that contains a device link";
