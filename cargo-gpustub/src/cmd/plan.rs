@@ -176,7 +176,7 @@ fn describe(text: &mut String, package: &PackagePlan<'_>, modules: &[&Module]) {
         package.package.name, package.package.version, declared.display_path
     );
     for library in plan.libraries.iter().filter(|library| library.stubbed) {
-        describe_library(text, library);
+        describe_library(text, library, &plan.target.os);
     }
     if !plan.required.is_empty() {
         let _ = writeln!(text, "  from another package: {}", plan.required.join(", "));
@@ -205,7 +205,7 @@ fn describe(text: &mut String, package: &PackagePlan<'_>, modules: &[&Module]) {
 }
 
 /// Appends the lines of a library with a stub.
-fn describe_library(text: &mut String, library: &LibraryPlan) {
+fn describe_library(text: &mut String, library: &LibraryPlan, os: &str) {
     let _ = write!(
         text,
         "  {}: {}, {}",
@@ -252,7 +252,9 @@ fn describe_library(text: &mut String, library: &LibraryPlan) {
         }
     }
     row(text, "load names", names.into_iter());
-    let _ = writeln!(text, "    ELF note    {}", library.dlopen_note.word());
+    if !["windows", "macos"].contains(&os) {
+        let _ = writeln!(text, "    ELF note    {}", library.dlopen_note.word());
+    }
     row(
         text,
         "link names",
@@ -270,6 +272,9 @@ fn describe_library(text: &mut String, library: &LibraryPlan) {
     }
     for (title, directories) in search_order(library) {
         row(text, title, directories.iter().cloned());
+    }
+    if os == "windows" && library.library.role == Role::Toolkit {
+        text.push_str("    then in     PATH\n"); // `add_last_dirs` in templates/runtime/os/windows/library.c
     }
 }
 
