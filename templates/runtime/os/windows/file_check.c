@@ -12,13 +12,14 @@ enum { MACHINE = 0x8664, HEADER_OFFSET = 0x3c, MAX_HEADER = 4096 };
 /* Returns the reason why a file cannot be the library, or NULL. */
 const char *file_objection(const char *path)
 {
-    enum { READ = 0x80000000U, SHARE_ALL = 7, OPEN_EXISTING = 3 }; /* GENERIC_READ */
+    enum { SHARE_ALL = 7, OPEN_EXISTING = 3 };
+    const windows_number read = 0x80000000; /* GENERIC_READ */
     unsigned char header[MAX_HEADER];
     windows_number length = 0;
     uint32_t offset;
     utf16 *wide = path ? to_windows_path(path) : NULL;
     windows_handle file =
-        wide ? CreateFileW(wide, READ, SHARE_ALL, NULL, OPEN_EXISTING, 0, NULL) : INVALID_HANDLE;
+        wide ? CreateFileW(wide, read, SHARE_ALL, NULL, OPEN_EXISTING, 0, NULL) : INVALID_HANDLE;
     free(wide);
     if (file == INVALID_HANDLE)
         return NULL;
