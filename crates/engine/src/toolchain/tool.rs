@@ -92,5 +92,6 @@ pub(super) fn tool_error(message: &str, command: &Command, output: &Output) -> E
         &COMPILER_ERROR,
         format!("{message} ({}): {line}", output.status),
     )
-    .output(&output.stderr)
+    // cl writes to the first.
+    .output(&[&*output.stdout, &*output.stderr].concat())
 }
