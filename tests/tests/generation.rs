@@ -95,7 +95,7 @@ fn static_musl_is_an_error_and_unknown_targets_a_warning() -> Result<()> {
     for (triple, expected, is_error) in [
         ("x86_64-unknown-linux-musl", "statically", true),
         ("sparc64-unknown-linux-gnu", "no trampolines", false),
-        ("x86_64-pc-windows-msvc", "no trampolines", false),
+        ("i686-pc-windows-msvc", "no trampolines", false),
     ] {
         let target = Target::from_triple(triple).ok_or("a triple of rustc")?;
         let (plan, diagnostics) = plan_of(&trap_manifest(""), &lists, &target);
