@@ -19,6 +19,7 @@ pub mod device_properties;
 pub mod elf;
 pub mod isolated;
 pub mod loader;
+pub mod msvc;
 pub mod nvcc;
 pub mod pair;
 pub mod rdc;

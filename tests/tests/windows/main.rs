@@ -22,6 +22,8 @@
 //! | — | callers with `dllimport`, unused functions, objects of two header versions: `images` |
 
 mod adapters;
+mod archives;
+mod c11;
 mod images;
 mod programs;
 mod real;
