@@ -9,8 +9,11 @@ __declspec(dllimport) int _configure_narrow_argv(int mode);
 __declspec(dllimport) int *__p___argc(void);
 __declspec(dllimport) char ***__p___argv(void);
 __declspec(dllimport) int _crt_atexit(function end);
+__declspec(dllimport) int _initialize_onexit_table(void *table);
+__declspec(dllimport) int _register_onexit_function(void *table, function end);
+__declspec(dllimport) int _execute_onexit_table(void *table);
 __declspec(dllimport) void exit(int code);
-int main(int argc, char **argv);
+int main(int argc, char **argv) __attribute__((weak)); /* of programs */
 
 /* Initializers, and callbacks of threads: linkers sort what is between. */
 IN(".CRT$XCA") static const function first_initializer;
@@ -33,13 +36,41 @@ unsigned long long __security_cookie = 0x2b992ddfa232;
 void __security_check_cookie(unsigned long long cookie) { (void)cookie; }
 const void *const type_info_table[2] __asm__("??_7type_info@@6B@");
 
-int atexit(function end) { return _crt_atexit(end); }
+/* What a DLL registers is called at its own end. */
+static struct {
+    function *first, *last, *end;
+} table;
+static int is_dll;
 
-void mainCRTStartup(void)
+int atexit(function end)
+{
+    return is_dll ? _register_onexit_function(&table, end) : _crt_atexit(end);
+}
+
+static void initialize(void)
 {
     for (const function *initializer = &first_initializer; initializer < &last_initializer; initializer++)
         if (*initializer)
             (*initializer)();
+}
+
+int _DllMainCRTStartup(void *module, unsigned long reason, void *reserved)
+{
+    enum { DETACH, ATTACH };
+    (void)module, (void)reserved;
+    if (reason == ATTACH) {
+        is_dll = 1;
+        _initialize_onexit_table(&table);
+        initialize();
+    }
+    if (reason == DETACH)
+        _execute_onexit_table(&table);
+    return 1;
+}
+
+void mainCRTStartup(void)
+{
+    initialize();
     _configure_narrow_argv(1);
     exit(main(*__p___argc(), *__p___argv()));
 }
