@@ -50,7 +50,9 @@ fn build_app(triple: &str) -> Result<Vec<u8>> {
     let helper = repository().join("gpustub-build");
     let manifest = format!(
         "[package]\nname = \"windows-app\"\nedition = \"2024\"\n[workspace]\n\
+         [dependencies]\ngpustub = {{ path = \"{}\" }}\n\
          [build-dependencies]\ngpustub-build = {{ path = \"{}\" }}\n",
+        repository().join("crates/gpustub").display(),
         helper.display()
     );
     fs::write(dir.path().join("Cargo.toml"), manifest)?;
@@ -122,6 +124,8 @@ fn heavy_a_program_without_libraries() -> Result<()> {
         assert!(ran.stdout.starts_with(printed), "{triple}: {}", ran.stdout);
         let ran = run_with(triple, &[], &["compile"], &[])?;
         expect(&ran, "create 11, compile 11, no PTX\n", "")?;
+        let ran = run_with(triple, &[], &["query"], &[])?;
+        expect(&ran, "available false, reason true\n", "")?;
     }
     Ok(())
 }
