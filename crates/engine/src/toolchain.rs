@@ -163,6 +163,10 @@ impl Toolchain {
             "macos" => (Command::new("cc"), Family::Gnu),
             _ => {
                 let compiler = build.try_get_compiler().map_err(|e| no_tool(target, &e))?;
+                if target.env == "msvc" && compiler.is_like_gnu() {
+                    let reason = format!("is GCC, which makes no objects for {}", target.triple);
+                    return Err(other_compiler(target, compiler.path(), &reason));
+                }
                 (compiler.to_command(), Family::of(&compiler, target))
             }
         };
@@ -422,15 +426,10 @@ impl Toolchain {
         if arch == self.target.arch {
             return Ok(());
         }
-        Err(Error::new(
-            &COMPILER_ERROR,
-            format!(
-                "the C compiler `{}` makes {arch} objects, but the target is {}",
-                self.compiler.program.to_string_lossy(),
-                self.target.triple
-            ),
-        )
-        .help(help::other_compiler(&self.target)))
+        let program = Path::new(&self.compiler.program);
+        let triple = &self.target.triple;
+        let reason = format!("makes {arch} objects, but the target is {triple}");
+        Err(other_compiler(&self.target, program, &reason))
     }
 }
 
@@ -479,6 +478,12 @@ fn finder(target: &Target, host: &str, scratch: &Path) -> cc::Build {
         build.flag("-g0");
     }
     build
+}
+
+/// Error of a compiler for another target than this.
+fn other_compiler(target: &Target, program: &Path, reason: &str) -> Error {
+    let message = format!("the C compiler `{}` {reason}", program.display());
+    Error::new(&COMPILER_ERROR, message).help(help::other_compiler(target))
 }
 
 fn no_tool(target: &Target, error: &cc::Error) -> Error {

@@ -377,9 +377,22 @@ fn causes_of_msvc_have_their_help() {
             assert!(error.contains(part), "{part} in {error}");
         }
     }
+}
+
+#[test]
+fn compilers_for_other_systems_are_refused_for_msvc() {
+    let dir = directory("cl-gcc");
+    let target = Target::from_triple(MSVC).unwrap();
+    let gcc = Toolchain::find(&target, &host(), &dir, Some(Path::new("gcc")), None);
+    let error = gcc.unwrap_err().to_string();
+    for part in [
+        "`gcc` is GCC, which makes no objects for x86_64-pc-windows-msvc",
+        "set CC_x86_64_pc_windows_msvc to clang-cl",
+    ] {
+        assert!(error.contains(part), "{part} in {error}");
+    }
     let dir = directory("cl-missing");
     sources(&dir);
-    let target = Target::from_triple(MSVC).unwrap();
     let missing = Some(Path::new("/nonexistent/cl.exe"));
     for (host, part) in [
         (MSVC, "install the Build Tools for Visual Studio"),
