@@ -85,7 +85,7 @@ pub fn variables() -> Result<Vec<(&'static str, OsString)>> {
 }
 
 /// The directory of import libraries and the C run time.
-fn libraries() -> Result<PathBuf> {
+pub fn libraries() -> Result<PathBuf> {
     static LIBRARIES: OnceLock<Result<TempDir, String>> = OnceLock::new();
     let libraries = LIBRARIES.get_or_init(|| make().map_err(|failure: Failure| failure.0));
     let libraries = libraries.as_ref().map_err(|message| message.as_str())?;

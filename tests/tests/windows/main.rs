@@ -20,12 +20,13 @@
 //! | adapters | `cudaGetDeviceProperties` with real headers: `adapters` |
 //! | shared | none: stubs for Windows are in the program |
 //! | — | callers with `dllimport`, unused functions, objects of two header versions: `images` |
-//! | — | objects as cl and clang-cl make them: `programs`; their source: `c11`; their archives: `archives` |
+//! | — | objects as cl and clang-cl make them: `programs`, `lld`; their source: `c11`; their archives: `archives` |
 
 mod adapters;
 mod archives;
 mod c11;
 mod images;
+mod lld;
 mod programs;
 mod real;
 mod trial;
