@@ -29,6 +29,7 @@ pub mod rustup;
 pub mod scratch;
 pub mod stubs;
 pub mod tree;
+pub mod windows;
 pub mod wine;
 
 use std::fmt;

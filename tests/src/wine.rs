@@ -11,16 +11,10 @@ use gpustub_core::target::Target;
 use crate::command::{self, Ran, succeed};
 use crate::components::target_dir;
 use crate::scratch::scratch;
-use crate::{Failure, Result, msvc, repository};
+use crate::{Failure, Result, repository};
 
 /// Triple of the target.
 pub const TRIPLE: &str = "x86_64-pc-windows-gnu";
-
-/// Triple of the target with the tools of LLVM.
-pub const LLVM_TRIPLE: &str = "x86_64-pc-windows-gnullvm";
-
-/// Triples of rustc with stubs.
-pub const TRIPLES: [&str; 3] = [TRIPLE, LLVM_TRIPLE, msvc::TRIPLE];
 
 /// wine itself: `wine` prints advice about 32-bit programs on standard output.
 pub const PROGRAM: &str = "/usr/lib/wine/wine64";
@@ -54,24 +48,6 @@ pub fn wine(program: &Path) -> Result<Command> {
     command.arg(program);
     command.current_dir(program.parent().unwrap_or(Path::new(".")));
     Ok(command)
-}
-
-/// Variables with which cargo builds programs for a triple.
-pub fn build_variables(triple: &str) -> Result<Vec<(&'static str, OsString)>> {
-    if triple == msvc::TRIPLE {
-        return msvc::variables();
-    }
-    if triple != LLVM_TRIPLE {
-        return Ok(Vec::new());
-    }
-    let clang = repository().join("tests/programs/windows/x86_64-w64-mingw32-clang");
-    Ok(vec![
-        (
-            "CARGO_TARGET_X86_64_PC_WINDOWS_GNULLVM_LINKER",
-            clang.clone().into(),
-        ),
-        ("CC_x86_64_pc_windows_gnullvm", clang.into()),
-    ])
 }
 
 /// Directory of wine's own DLLs.

@@ -21,6 +21,7 @@
 
 mod assembler;
 mod coff_archive;
+mod finder;
 mod help;
 #[cfg(feature = "device-link")]
 mod linker;
@@ -37,16 +38,17 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::thread;
 
-use gpustub_core::diag::{COMPILER_ERROR, MISSING_COMPILER};
+use gpustub_core::diag::MISSING_COMPILER;
 use gpustub_core::target::Target;
 use gpustub_core::text::join;
 
 use crate::error::Error;
 use crate::files;
+use finder::{finder, no_tool, other_compiler};
 #[cfg(feature = "device-link")]
 pub(crate) use linker::Linker;
 use msvc::Family;
-use tool::{Tool, absolute, tool_error};
+use tool::{Tool, absolute, tool_error, underscores};
 
 /// A C compiler and an archiver for one target.
 #[derive(Debug)]
@@ -126,11 +128,6 @@ pub(crate) fn tool_variables(tools: &[&str], triple: &str, host: &str) -> Vec<St
         names.push((*tool).to_owned());
     }
     names
-}
-
-/// A triple as a part of variables' names.
-fn underscores(triple: &str) -> String {
-    triple.replace("-", "_").replace(".", "_")
 }
 
 /// Option that protects objects against diverted jumps, for compilers that have it. Linking one
@@ -455,41 +452,4 @@ fn machine(object: &[u8]) -> &'static str {
         (258, 2, 1) => "loongarch64",
         _ => "something else",
     }
-}
-
-/// Configures `cc` to select the tools.
-fn finder(target: &Target, host: &str, scratch: &Path) -> cc::Build {
-    let mut build = cc::Build::new();
-    build
-        .target(&target.triple)
-        .host(host)
-        .out_dir(scratch)
-        // Bound calls pass through assembly only, so the compile time of the C code matters most.
-        // Level 0 takes 2/3 of what g takes with GCC 12, and 1/8 with clang 14; binding, most of
-        // which is dlsym, executes 8 % more instructions.
-        .opt_level(0)
-        .debug(false)
-        .warnings(false)
-        .pic(target.env != "msvc")
-        .inherit_rustflags(false)
-        .cargo_metadata(false)
-        .cargo_warnings(false);
-    if target.env != "msvc" {
-        build.flag("-g0");
-    }
-    build
-}
-
-/// Error of a compiler for another target than this.
-fn other_compiler(target: &Target, program: &Path, reason: &str) -> Error {
-    let message = format!("the C compiler `{}` {reason}", program.display());
-    Error::new(&COMPILER_ERROR, message).help(help::other_compiler(target))
-}
-
-fn no_tool(target: &Target, error: &cc::Error) -> Error {
-    Error::new(
-        &MISSING_COMPILER,
-        format!("no C compiler for {} can be chosen: {error}", target.triple),
-    )
-    .help(format!("set CC_{} to one", underscores(&target.triple)))
 }

@@ -1,7 +1,8 @@
 //! Unchanged crates for Windows.
 
 use gpustub_tests::rustup::rustc;
-use gpustub_tests::wine::{TRIPLES, build_variables, install_random_numbers, run, wine};
+use gpustub_tests::windows::{TRIPLES, build_variables};
+use gpustub_tests::wine::{install_random_numbers, run, wine};
 
 use super::*;
 

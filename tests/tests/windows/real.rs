@@ -12,9 +12,8 @@ use gpustub_tests::command::{Ran, path_with, succeed};
 use gpustub_tests::components::{component, target_dir};
 use gpustub_tests::rustup::toolchain;
 use gpustub_tests::scratch::scratch;
-use gpustub_tests::wine::{
-    TRIPLES, build_variables, compiler, install_random_numbers, run, windows_path, wine,
-};
+use gpustub_tests::windows::{TRIPLES, build_variables};
+use gpustub_tests::wine::{compiler, install_random_numbers, run, windows_path, wine};
 use gpustub_tests::{Result, repository};
 
 use crate::trial::expect;

@@ -3,7 +3,7 @@
 use gpustub_core::target::Target;
 
 use super::msvc::Family;
-use super::underscores;
+use super::tool::underscores;
 
 /// Help for a machine without a C compiler. `cross`: the target is not this machine.
 pub(super) fn compiler(target: &Target, cross: bool) -> String {

@@ -5,8 +5,8 @@ use std::process::Command;
 
 use gpustub_core::target::Target;
 
+use super::finder::{finder, no_tool};
 use super::tool::{Tool, tool_error};
-use super::{finder, no_tool};
 use crate::error::Error;
 
 /// A C++ compiler that links shared libraries of C++ code.
