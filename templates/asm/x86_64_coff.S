@@ -380,21 +380,28 @@ gpustub1_exit:
 1: ret
  .long _tls_used - .            /* makes linkers write the TLS directory */
 
-/* Destructor. Windows ends DLLs before it calls the program's TLS callbacks, and wine does not call those. */
+/* Windows ends DLLs before it calls the program's TLS callbacks, and wine does not call those: the C run time calls this,
+ * after all functions that were registered later. */
  gpustub_comdat .text, xr, gpustub1_end
 gpustub1_end:
  xorl %edx, %edx
  movl $1, %r8d
  jmp gpustub1_exit
 
-/* Roots of the linker's garbage collection: each object has them. mingw-w64 sorts .dtors by name: after the priority
- * 101 (65434), the last one open to programs. */
+ gpustub_comdat .text, xr, gpustub1_start
+gpustub1_start:
+ leaq gpustub1_end(%rip), %rcx
+ jmp atexit
+
+/* Roots of the linker's garbage collection: each object has them. The C run times of MSVC and mingw-w64 call what is in
+ * .CRT$XC? in the order of the names, before `main`: A is their own, C to U are initializers of C++ ("CRT
+ * initialization", learn.microsoft.com). */
  .section .CRT$XLE, "dr"
  .p2align 3
  .quad gpustub1_exit
- .section .dtors.65435, "dw"
+ .section .CRT$XCB, "dr"
  .p2align 3
- .quad gpustub1_end
+ .quad gpustub1_start
 
 /* ---- the table --------------------------------------------------------------------------------------- */
 

@@ -160,10 +160,6 @@ _Static_assert(MAX_TARGETS == 4 && sizeof(struct adapter) == WORDS(40, 20) &&
 /* ---- parts of a slot: always inlined, since binding reads them for every function, even without
  * optimisation ---------------------------------------------------------------------------- */
 
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
-
-typedef uint16_t __attribute__((aligned(1), may_alias)) unaligned_u16;
-
 ALWAYS_INLINE const struct slot_info *slot_info(const struct slot *slot)
 {
     return (const void *)((const char *)slot + slot->info);
@@ -217,18 +213,6 @@ ALWAYS_INLINE void *slot_adapter(const struct slot *slot, const struct abi_entry
     return adapter_part(slot, offsetof(struct adapter_list, code) +
                                   entry->adapter * sizeof(int32_t));
 }
-
-/* Functions that gpustub1_slow calls without saving vector registers. On AArch64 some callers expect half of
- * them to be preserved (AAPCS64 6.1.3). clang ignores GCC's name, and has spelt extensions as GCC does since 16. */
-#if !defined(__aarch64__)
-#define GENERAL_REGISTERS
-#elif !defined(__clang__)
-#define GENERAL_REGISTERS __attribute__((target("general-regs-only")))
-#elif __clang_major__ >= 16
-#define GENERAL_REGISTERS __attribute__((target("nofp")))
-#else
-#define GENERAL_REGISTERS __attribute__((target("no-fp-armv8")))
-#endif
 
 /* Address of an integer argument of a call: where the function will find it, if it is called. */
 GENERAL_REGISTERS ALWAYS_INLINE uintptr_t *argument(struct frame *frame, int index)

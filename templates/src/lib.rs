@@ -92,6 +92,7 @@ templates![
     /// The same for Windows.
     WINDOWS:
     "runtime/os/windows/abi.h",
+    "runtime/os/windows/compiler.h",
     "runtime/os/windows/entries.c",
     "runtime/os/windows/exit.c",
     "runtime/os/windows/file.c",

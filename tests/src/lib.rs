@@ -19,6 +19,7 @@ pub mod device_properties;
 pub mod elf;
 pub mod isolated;
 pub mod loader;
+pub mod msvc;
 pub mod nvcc;
 pub mod pair;
 pub mod rdc;
@@ -28,6 +29,7 @@ pub mod rustup;
 pub mod scratch;
 pub mod stubs;
 pub mod tree;
+pub mod windows;
 pub mod wine;
 
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Programs for Windows (x86-64, GNU ABI), compiled by mingw-w64 and run by wine.
+//! Programs for Windows (x86-64), compiled by mingw-w64 unless another module says so, and run by wine.
 
 use std::ffi::OsString;
 use std::fs;
@@ -48,6 +48,11 @@ pub fn wine(program: &Path) -> Result<Command> {
     command.arg(program);
     command.current_dir(program.parent().unwrap_or(Path::new(".")));
     Ok(command)
+}
+
+/// Directory of wine's own DLLs.
+pub fn system_directory() -> Result<PathBuf> {
+    Ok(prefix()?.join("drive_c/windows/system32"))
 }
 
 /// Runs a program under wine to its end. Text files and consoles of Windows end lines with `\r\n`.

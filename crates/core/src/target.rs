@@ -24,7 +24,7 @@ pub struct Target {
 /// The targets that have trampolines, for messages.
 pub const SUPPORTED: &[&str] = &[
     "x86_64 and aarch64 for Linux and FreeBSD",
-    "x86_64 for Windows with the GNU ABI",
+    "x86_64 for Windows",
     "x86_64 and aarch64 for macOS",
     "riscv64, powerpc64le, s390x, loongarch64, i686 and hard-float armv7 for Linux",
 ];
@@ -112,7 +112,7 @@ impl Target {
         let is_known_os = match self.os.as_str() {
             "linux" => ["gnu", "musl"].contains(&self.env.as_str()),
             "freebsd" => ["x86_64", "aarch64"].contains(&self.arch.as_str()),
-            "windows" => self.arch == "x86_64" && self.env == "gnu",
+            "windows" => self.arch == "x86_64",
             // Not arm64e, which signs pointers.
             "macos" => ["x86_64-apple-darwin", "aarch64-apple-darwin"].contains(&&*self.triple),
             _ => false,
@@ -207,7 +207,8 @@ mod tests {
             ),
             ("sparc64-unknown-linux-gnu", Some("unsupported-target")),
             ("x86_64-pc-windows-gnu", None),
-            ("x86_64-pc-windows-msvc", Some("unsupported-target")),
+            ("x86_64-pc-windows-gnullvm", None),
+            ("x86_64-pc-windows-msvc", None),
             ("i686-pc-windows-gnu", Some("unsupported-target")),
             ("x86_64-apple-darwin", None),
             ("aarch64-apple-darwin", None),

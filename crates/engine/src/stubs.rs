@@ -8,6 +8,7 @@ use gpustub_core::directives::Directive;
 use gpustub_core::manifest::LibraryType;
 use gpustub_core::plan::Plan;
 use gpustub_core::sources::render;
+use gpustub_core::target::Target;
 
 use crate::error::Error;
 use crate::files::{self, write_sources};
@@ -18,9 +19,6 @@ use crate::settings::Settings;
 #[cfg(feature = "device-link")]
 use crate::toolchain::OBJECTS;
 use crate::toolchain::{Index, Toolchain};
-
-/// A complete archive without members: the format's magic (ar(5)).
-const EMPTY_ARCHIVE: &[u8] = b"!<arch>\n";
 
 /// Kind of `rustc-link-lib` for an archive of which every member is linked.
 const WHOLE_ARCHIVE: &str = "static:+whole-archive";
@@ -61,7 +59,7 @@ pub(crate) fn build(settings: &Settings, plan: &Plan, output: &mut Output) -> Re
     let file = if is_shared {
         format!("lib{name}.so")
     } else {
-        format!("lib{name}.a")
+        archive_file(&plan.target, &name)
     };
     let library = link.join(&file);
     // Linkers read another file than the loader, and images that link it get the functions of gpustub.h.
@@ -72,14 +70,12 @@ pub(crate) fn build(settings: &Settings, plan: &Plan, output: &mut Output) -> Re
         // A linker script. Its name ends with .a because the loader, unlike linkers, would fail on
         // a text file named libcuda.so when cargo puts this directory into LD_LIBRARY_PATH.
         format!("INPUT(-l{linked})\n").into_bytes()
-    } else if plan.target.os == "macos" {
-        tools.stand_in(&dir)?
     } else {
-        EMPTY_ARCHIVE.to_vec()
+        tools.stand_in(&dir)?
     };
     for stub in plan.libraries.iter().filter(|library| library.stubbed) {
         for name in &stub.library.link_names {
-            let stand_in_file = format!("lib{name}.a");
+            let stand_in_file = archive_file(&plan.target, name);
             files::write_if_changed(&link.join(&stand_in_file), &stand_in)?;
             files.push(stand_in_file);
         }
@@ -120,6 +116,14 @@ fn link_shared(plan: &Plan, linked: String, client: String) -> Vec<Directive> {
         directives.push(Directive::LinkArg("-Wl,-z,origin".to_owned()));
     }
     directives
+}
+
+/// File that linkers and rustc search for an archive of this name.
+fn archive_file(target: &Target, name: &str) -> String {
+    match target.env.as_str() {
+        "msvc" => format!("{name}.lib"),
+        _ => format!("lib{name}.a"),
+    }
 }
 
 fn has_stubs_of_type(plan: &Plan, library_type: LibraryType) -> bool {

@@ -20,7 +20,13 @@
 //! `cc` therefore only finds the tools: its own object names contain a hash of the absolute path.
 
 pub mod assembler;
+mod coff_archive;
+mod finder;
+mod help;
+#[cfg(feature = "device-link")]
+mod linker;
 mod macos;
+mod msvc;
 pub mod shared;
 mod tool;
 
@@ -32,18 +38,23 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::thread;
 
-use gpustub_core::diag::{COMPILER_ERROR, MISSING_COMPILER};
+use gpustub_core::diag::MISSING_COMPILER;
 use gpustub_core::target::Target;
 use gpustub_core::text::join;
 
 use crate::error::Error;
 use crate::files;
-use tool::{Tool, absolute, tool_error};
+use finder::{finder, no_tool, other_compiler};
+#[cfg(feature = "device-link")]
+pub(crate) use linker::Linker;
+use msvc::Family;
+use tool::{Tool, absolute, tool_error, underscores};
 
 /// A C compiler and an archiver for one target.
 #[derive(Debug)]
 pub struct Toolchain {
     compiler: Tool,
+    family: Family,
     archiver: Tool,
     target: Target,
     cross: bool,
@@ -82,6 +93,9 @@ pub const REQUIRED: &[&str] = &[
 pub(crate) const OBJECTS: [&str; 3] =
     ["gpustub_stubs.o", "gpustub_runtime.o", "gpustub_adapters.o"];
 
+/// A complete archive without members: the format's magic (ar(5)).
+const EMPTY_ARCHIVE: &[u8] = b"!<arch>\n";
+
 /// Leaves the adapters out of the run time, whose unit includes them otherwise.
 const ADAPTERS_APART: &str = "-DGPUSTUB_ADAPTERS_APART=1";
 
@@ -95,6 +109,9 @@ pub fn variables(triple: &str, host: &str) -> Vec<String> {
         "CC_KNOWN_WRAPPER_CUSTOM",
     ] {
         names.push(name.to_owned());
+    }
+    if triple.ends_with("-msvc") {
+        names.extend(msvc::VARIABLES.map(str::to_owned));
     }
     names
 }
@@ -111,11 +128,6 @@ pub(crate) fn tool_variables(tools: &[&str], triple: &str, host: &str) -> Vec<St
         names.push((*tool).to_owned());
     }
     names
-}
-
-/// A triple as a part of variables' names.
-fn underscores(triple: &str) -> String {
-    triple.replace("-", "_").replace(".", "_")
 }
 
 /// Option that protects objects against diverted jumps, for compilers that have it. Linking one
@@ -143,18 +155,26 @@ impl Toolchain {
         let mut build = finder(target, host, scratch);
         compiler.map(|program| build.compiler(program));
         archiver.map(|program| build.archiver(program));
-        let compiler = match target.os.as_str() {
+        let (compiler, family) = match target.os.as_str() {
             // No C code is compiled: a build on another system needs no compiler for macOS.
-            "macos" => Command::new("cc"),
-            _ => build
-                .try_get_compiler()
-                .map_err(|e| no_tool(target, &e))?
-                .to_command(),
+            "macos" => (Command::new("cc"), Family::Gnu),
+            _ => {
+                let compiler = build.try_get_compiler().map_err(|e| no_tool(target, &e))?;
+                if target.env == "msvc" && compiler.is_like_gnu() {
+                    let reason = format!("is GCC, which makes no objects for {}", target.triple);
+                    return Err(other_compiler(target, compiler.path(), &reason));
+                }
+                (compiler.to_command(), Family::of(&compiler, target))
+            }
         };
-        let compiler = Tool::new(&compiler)?;
-        let archiver = build.try_get_archiver().map_err(|e| no_tool(target, &e))?;
+        let archiver = match target.env.as_str() {
+            // coff_archive.rs
+            "msvc" => Command::new("lib"),
+            _ => build.try_get_archiver().map_err(|e| no_tool(target, &e))?,
+        };
         Ok(Self {
-            compiler,
+            compiler: Tool::new(&compiler)?,
+            family,
             archiver: Tool::new(&archiver)?,
             target: target.clone(),
             cross: target.triple != host,
@@ -178,6 +198,15 @@ impl Toolchain {
         self.archive(dir, &OBJECTS, library, index)
     }
 
+    /// Bytes of an archive without functions, for the names of libraries. `dir` has the sources.
+    pub fn stand_in(&self, dir: &Path) -> Result<Vec<u8>, Error> {
+        match (self.target.os.as_str(), self.target.env.as_str()) {
+            ("macos", _) => self.assembled_stand_in(dir),
+            (_, "msvc") => Ok(coff_archive::stand_in(self.target.arch.as_str())),
+            _ => Ok(EMPTY_ARCHIVE.to_vec()),
+        }
+    }
+
     fn defines(&self) -> &'static [&'static str] {
         // A static glibc has no symbols at run time; without one, no reference may name glibc's newest.
         let links_loader = self.target.crt_static && self.target.env == "gnu";
@@ -193,7 +222,7 @@ impl Toolchain {
     pub(crate) fn command_line(&self, dir: &Path) -> String {
         let mut compiler = self.compiler.command(dir);
         compiler
-            .args(REQUIRED)
+            .args(self.required_flags())
             .args(self.optional_flags(dir))
             .args(self.defines());
         let archiver = self.archiver.command(dir);
@@ -210,6 +239,10 @@ impl Toolchain {
         index: Index,
     ) -> Result<(), Error> {
         let new = absolute(&files::sibling(library))?;
+        if self.target.env == "msvc" {
+            coff_archive::write(dir, objects, &new)?;
+            return files::rename(&new, library);
+        }
         // D omits times and owners; archivers without the letter support the variable.
         let (deterministic, plain) = match index {
             Index::Write => ("cqsD", "cqs"),
@@ -272,7 +305,7 @@ impl Toolchain {
         // nothing with other compilers, while querying first costs a compiler run each.
         let optional = self.optional_flags(dir);
         let (mut command, mut output) = self.compile(dir, defines, &optional, object, source)?;
-        if !output.status.success() {
+        if !output.status.success() && !optional.is_empty() {
             (command, output) = self.compile(dir, defines, &[], object, source)?;
         }
         if !output.status.success() {
@@ -282,8 +315,22 @@ impl Toolchain {
         self.check_machine(&dir.join(object))
     }
 
+    /// [`REQUIRED`], or what takes their place.
+    fn required_flags(&self) -> Vec<&'static str> {
+        if self.family != Family::Gnu {
+            return self.family.required_flags();
+        }
+        let mut flags = REQUIRED.to_vec();
+        // clang refuses -fPIC for MSVC's ABI, where all code is position-independent.
+        flags.retain(|flag| self.target.env != "msvc" || *flag != "-fPIC");
+        flags
+    }
+
     /// Flags that not every compiler knows.
     fn optional_flags(&self, dir: &Path) -> Vec<OsString> {
+        if self.family != Family::Gnu {
+            return Vec::new();
+        }
         let mut prefix_map = OsString::from("-ffile-prefix-map="); // for those who put -g into CFLAGS
         prefix_map.push(dir);
         prefix_map.push("=gpustub");
@@ -309,10 +356,11 @@ impl Toolchain {
             self.compiler.command(dir)
         };
         command
-            .args(REQUIRED)
+            .args(self.required_flags())
             .args(optional_flags)
             .args(defines)
-            .args(["-c", "-o", object, source]);
+            .args(self.family.output_flags(object))
+            .args(["-c", source]);
         let output = command.output().map_err(|e| self.no_compiler(&e))?;
         Ok((command, output))
     }
@@ -322,35 +370,17 @@ impl Toolchain {
         let program = self.compiler.program.to_string_lossy();
         let host = if self.cross { "" } else { triple.as_str() };
         let tried = join(&variables(triple, host)[..4], ", ");
-        let error = Error::new(
+        let default = match self.target.env.as_str() {
+            "msvc" => "the `cl` of Visual Studio",
+            _ => "`cc` or the target's gcc",
+        };
+        Error::new(
             &MISSING_COMPILER,
             format!(
-                "no C compiler for {triple}: cannot run `{program}`: {error}\n  tried: {tried}, then `cc` or the target's gcc"
+                "no C compiler for {triple}: cannot run `{program}`: {error}\n  tried: {tried}, then {default}"
             ),
-        );
-        if !self.cross {
-            return error.help(
-                "install one: Debian, Ubuntu: apt install gcc libc6-dev; Fedora: dnf install gcc; \
-                 Alpine: apk add gcc musl-dev; FreeBSD: pkg install llvm; or set CC",
-            );
-        }
-        let variable = underscores(triple);
-        let short = match self.target.arch.as_str() {
-            "powerpc64" => "powerpc64le-linux-gnu".to_owned(),
-            "x86" => "i686-linux-gnu".to_owned(),
-            "arm" => "arm-linux-gnueabihf".to_owned(),
-            arch => format!("{arch}-linux-gnu"),
-        };
-        if self.target.os != "linux" || self.target.env != "gnu" {
-            return error.help(format!(
-                "install one for that system, and set CC_{variable} to it"
-            ));
-        }
-        error.help(format!(
-            "install one: Debian, Ubuntu: apt install gcc-{}; Fedora: dnf install gcc-{short}; \
-             or set CC_{variable}",
-            short.replace("_", "-"),
-        ))
+        )
+        .help(help::compiler(&self.target, self.cross))
     }
 
     fn no_archiver(&self, error: &io::Error) -> Error {
@@ -364,19 +394,9 @@ impl Toolchain {
 
     /// Adds help for common causes.
     fn explain(&self, error: Error, output: &Output) -> Error {
-        let text = String::from_utf8_lossy(&output.stderr);
-        let system_header = ["stddef.h", "stdint.h", "stdlib.h", "string.h", "dlfcn.h"]
-            .into_iter()
-            .find(|h| {
-                text.contains(&format!("{h}: No such file"))
-                    || text.contains(&format!("'{h}' file not found"))
-            });
-        match system_header {
-            Some(header) => error.help(format!(
-                "the C library's headers ({header}) for {} are missing: Debian, Ubuntu: libc6-dev; \
-                 Fedora: glibc-devel; Alpine: musl-dev",
-                self.target.triple
-            )),
+        let text = [&*output.stdout, &*output.stderr].map(String::from_utf8_lossy);
+        match help::failure(&self.target, self.family, &text.concat()) {
+            Some(help) => error.help(help),
             None => error,
         }
     }
@@ -385,29 +405,25 @@ impl Toolchain {
     /// message would not name that cause.
     fn check_machine(&self, object: &Path) -> Result<(), Error> {
         let bytes = fs::read(object).map_err(|e| Error::io("read", object, &e))?;
-        let arch = machine(&bytes);
+        let arch = match (self.target.os.as_str(), bytes.first_chunk()) {
+            ("windows", Some(b"\x7fELF")) => "ELF",
+            _ => machine(&bytes),
+        };
         if arch == self.target.arch {
             return Ok(());
         }
-        Err(Error::new(
-            &COMPILER_ERROR,
-            format!(
-                "the C compiler `{}` makes {arch} objects, but the target is {}",
-                self.compiler.program.to_string_lossy(),
-                self.target.triple
-            ),
-        )
-        .help(format!(
-            "set CC_{} to a compiler for it",
-            underscores(&self.target.triple)
-        )))
+        let program = Path::new(&self.compiler.program);
+        let triple = &self.target.triple;
+        let reason = format!("makes {arch} objects, but the target is {triple}");
+        Err(other_compiler(&self.target, program, &reason))
     }
 }
 
 /// Architecture of an object in cargo's spelling, by e_ident and e_machine (gABI, "ELF Header"), or by Machine (PE
 /// Format, "COFF File Header").
 fn machine(object: &[u8]) -> &'static str {
-    if let Some([0x64, 0x86]) = object.get(..2) {
+    // The second is the header for more than 65,279 sections (ANON_OBJECT_HEADER_BIGOBJ, winnt.h).
+    if let Some([0x64, 0x86, ..] | [0, 0, 0xff, 0xff, _, _, 0x64, 0x86]) = object.get(..8) {
         return "x86_64";
     }
     let Some([0x7f, b'E', b'L', b'F', class, data, .., a, b]) = object.get(..20) else {
@@ -424,67 +440,5 @@ fn machine(object: &[u8]) -> &'static str {
         (40, 1, 1) => "arm",
         (258, 2, 1) => "loongarch64",
         _ => "something else",
-    }
-}
-
-/// Configures `cc` to select the tools.
-fn finder(target: &Target, host: &str, scratch: &Path) -> cc::Build {
-    let mut build = cc::Build::new();
-    build
-        .target(&target.triple)
-        .host(host)
-        .out_dir(scratch)
-        // Bound calls pass through assembly only, so the compile time of the C code matters most.
-        // Level 0 takes 2/3 of what g takes with GCC 12, and 1/8 with clang 14; binding, most of
-        // which is dlsym, executes 8 % more instructions.
-        .opt_level(0)
-        .debug(false)
-        .warnings(false)
-        .pic(true)
-        .inherit_rustflags(false)
-        .cargo_metadata(false)
-        .cargo_warnings(false)
-        .flag("-g0");
-    build
-}
-
-fn no_tool(target: &Target, error: &cc::Error) -> Error {
-    Error::new(
-        &MISSING_COMPILER,
-        format!("no C compiler for {} can be chosen: {error}", target.triple),
-    )
-    .help(format!("set CC_{} to one", underscores(&target.triple)))
-}
-
-/// A C++ compiler that links shared libraries of C++ code.
-#[cfg(feature = "device-link")]
-pub(crate) struct Linker(Tool);
-
-#[cfg(feature = "device-link")]
-impl Linker {
-    /// Finds the compiler of the `cc` crate (`CXX`).
-    pub(crate) fn find(target: &Target, host: &str, scratch: &Path) -> Result<Self, Error> {
-        let compiler = finder(target, host, scratch)
-            .cpp(true)
-            .try_get_compiler()
-            .map_err(|e| no_tool(target, &e))?;
-        Tool::new(&compiler.to_command()).map(Self)
-    }
-
-    pub(crate) fn command(&self, dir: &Path) -> Command {
-        self.0.command(dir)
-    }
-
-    /// Runs a command of this linker.
-    pub(crate) fn run(&self, command: &mut Command) -> Result<(), Error> {
-        let output = command
-            .output()
-            .map_err(|e| Error::io("run", Path::new(&self.0.program), &e))?;
-        if output.status.success() {
-            Ok(())
-        } else {
-            let message = "the C++ compiler could not link";
-            Err(tool_error(message, command, &output))
-        }
     }
 }

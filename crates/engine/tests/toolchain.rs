@@ -297,3 +297,119 @@ fn a_compiler_for_another_machine_is_rejected() {
         "{error}"
     );
 }
+
+const MSVC: &str = "x86_64-pc-windows-msvc";
+
+/// The tools for MSVC's ABI, with this script in the place of cl, which runs on Windows only.
+fn find_msvc(dir: &Path, host: &str, then: &str) -> Toolchain {
+    sources(dir);
+    let cl = shim(dir, "cl", then);
+    let target = Target::from_triple(MSVC).unwrap();
+    let tools = Toolchain::find(&target, host, dir, Some(&cl), None).unwrap();
+    // Instead of rustc, whose standard library for the target may be missing: the first 20 bytes are a COFF header.
+    let rustc = shim(
+        dir,
+        "rustc",
+        "for word; do case $word in --emit=obj=*) printf 'd\\206' >\"${word#--emit=obj=}\"; \
+         head -c 18 /dev/zero >>\"${word#--emit=obj=}\" ;; esac; done",
+    );
+    tools.with_rustc(rustc.into())
+}
+
+fn msvc_error(dir: &Path, host: &str, then: &str) -> String {
+    let tools = find_msvc(dir, host, then);
+    let error = tools.static_library(dir, &dir.join("x.lib"), Index::Omit);
+    error.unwrap_err().to_string()
+}
+
+#[test]
+fn cl_gets_its_own_options() {
+    let dir = directory("cl");
+    let object = "for word; do case $word in -Fo*) printf 'd\\206' >\"${word#-Fo}\"; \
+                  head -c 18 /dev/zero >>\"${word#-Fo}\" ;; esac; done";
+    let library = dir.join("x.lib");
+    let tools = find_msvc(&dir, MSVC, object);
+    tools.static_library(&dir, &library, Index::Omit).unwrap();
+    for source in ["runtime.c", "adapters.c"] {
+        let calls = calls(&dir, "cl", source);
+        let [call] = &calls[..] else {
+            panic!("{calls:?}");
+        };
+        let object = format!(" -Fogpustub_{}.o -c {source}", &source[..source.len() - 2]);
+        for words in [" -std:c11 -Gy -Gw -Zl -utf-8 -Brepro -GL-", &object] {
+            assert!(call.contains(words), "{words} in {call}");
+        }
+        assert!(!call.contains("-fPIC") && !call.contains("-g0"), "{call}");
+    }
+    assert_eq!(
+        tool_output("ar", &["t"], &library),
+        "gpustub_stubs.o\ngpustub_runtime.o\ngpustub_adapters.o\n"
+    );
+}
+
+#[test]
+fn causes_of_msvc_have_their_help() {
+    let header = "echo \"runtime.c(3): fatal error C1083: Cannot open include file: 'stdlib.h': \
+                  No such file or directory\"; exit 2";
+    let old = "echo 'cl : D9002 : ignoring unknown option -std:c11'; exit 2";
+    let elf = r"for word; do case $word in -Fo*) printf '\177ELF\2\1\1' >${word#-Fo};; esac; done";
+    for (name, then, parts) in [
+        (
+            "cl-header",
+            header,
+            [
+                "C1083",
+                "the headers of the Windows SDK (stdlib.h) are missing",
+            ],
+        ),
+        ("cl-old", old, ["D9002", "C11 needs 2019, version 16.8"]),
+        (
+            "cl-elf",
+            elf,
+            [
+                "makes ELF objects",
+                "set CC_x86_64_pc_windows_msvc to clang-cl",
+            ],
+        ),
+    ] {
+        let error = msvc_error(&directory(name), "x86_64-unknown-linux-gnu", then);
+        for part in parts {
+            assert!(error.contains(part), "{part} in {error}");
+        }
+    }
+}
+
+#[test]
+fn compilers_for_other_systems_are_refused_for_msvc() {
+    let dir = directory("cl-gcc");
+    let target = Target::from_triple(MSVC).unwrap();
+    let gcc = Toolchain::find(&target, &host(), &dir, Some(Path::new("gcc")), None);
+    let error = gcc.unwrap_err().to_string();
+    for part in [
+        "`gcc` is GCC, which makes no objects for x86_64-pc-windows-msvc",
+        "set CC_x86_64_pc_windows_msvc to clang-cl",
+    ] {
+        assert!(error.contains(part), "{part} in {error}");
+    }
+    let dir = directory("cl-missing");
+    sources(&dir);
+    let missing = Some(Path::new("/nonexistent/cl.exe"));
+    for (host, part) in [
+        (MSVC, "install the Build Tools for Visual Studio"),
+        (
+            "x86_64-unknown-linux-gnu",
+            "set CC_x86_64_pc_windows_msvc to clang-cl",
+        ),
+    ] {
+        let tools = Toolchain::find(&target, host, &dir, missing, None).unwrap();
+        let error = tools.object(&dir, &[], "runtime.c", "x.o").unwrap_err();
+        let error = error.to_string();
+        for part in [
+            "`/nonexistent/cl.exe`",
+            "then the `cl` of Visual Studio",
+            part,
+        ] {
+            assert!(error.contains(part), "{part} in {error}");
+        }
+    }
+}

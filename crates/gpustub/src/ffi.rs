@@ -40,11 +40,7 @@ pub(crate) use without_stubs::*;
             target_os = "freebsd",
             any(target_arch = "x86_64", target_arch = "aarch64")
         ),
-        all(
-            target_os = "windows",
-            target_env = "gnu",
-            target_arch = "x86_64"
-        ),
+        all(target_os = "windows", target_arch = "x86_64"),
     ),
 ))]
 pub(crate) use stubs::{

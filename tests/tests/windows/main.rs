@@ -1,5 +1,5 @@
-//! Stubs for Windows, with the GNU ABI: programs compiled by mingw-w64 and rustc, run by wine. What wine does is not what
-//! Windows does in each detail; no machine with Windows runs these tests.
+//! Stubs for Windows, with the ABIs of mingw-w64 and of MSVC: programs compiled by mingw-w64 and rustc, run by wine. What wine
+//! does is not what Windows does in each detail; no machine with Windows runs these tests.
 //!
 //! | trap on Linux (`tests/traps`) | here |
 //! |---|---|
@@ -20,9 +20,13 @@
 //! | adapters | `cudaGetDeviceProperties` with real headers: `adapters` |
 //! | shared | none: stubs for Windows are in the program |
 //! | — | callers with `dllimport`, unused functions, objects of two header versions: `images` |
+//! | — | objects as cl and clang-cl make them: `programs`, `lld`; their source: `c11`; their archives: `archives` |
 
 mod adapters;
+mod archives;
+mod c11;
 mod images;
+mod lld;
 mod programs;
 mod real;
 mod trial;

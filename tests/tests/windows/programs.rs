@@ -2,7 +2,7 @@
 
 use gpustub_tests::Result;
 
-use crate::trial::{Trial, expect_errors};
+use crate::trial::{Abi, Trial, expect_errors};
 
 /// Trap of `tests/traps`, by its directory.
 #[derive(Clone, Copy)]
@@ -12,6 +12,7 @@ struct Case {
     library_flags: &'static [&'static str],
     /// Links the stubs of two packages: the first has every other function, the second all.
     merged: bool,
+    abi: Abi,
     /// Compiles the library again with these flags before the program runs.
     replacement: Option<&'static [&'static str]>,
     missing: bool,
@@ -25,6 +26,7 @@ const CASE: Case = Case {
     flags: &[],
     library_flags: &[],
     merged: false,
+    abi: Abi::Gnu,
     replacement: None,
     missing: false,
     environment: &[],
@@ -43,7 +45,7 @@ fn passes(cases: &[Case]) -> Result<()> {
 }
 
 fn check(case: &Case) -> Result<()> {
-    let trial = Trial::new()?;
+    let trial = Trial::with(case.abi)?;
     let directory = gpustub_tests::repository()
         .join("tests/traps")
         .join(case.name);
@@ -244,6 +246,62 @@ fn tracing_and_failures() -> Result<()> {
                 "no function of that name by a stub: trap_ad\n",
                 "trap_add:x=1\n",
             ],
+            ..case
+        },
+    ])
+}
+
+/// The stubs as cl's options and the ABI of MSVC make them.
+#[test]
+#[ignore = "needs mingw-w64, clang and wine: ./tests/run"]
+fn objects_of_the_abi_of_msvc() -> Result<()> {
+    let case = Case {
+        abi: Abi::Msvc,
+        ..CASE
+    };
+    let arguments = Case {
+        name: "arguments",
+        ..case
+    };
+    passes(&[
+        arguments,
+        Case {
+            merged: true,
+            environment: TRACED,
+            errors: &["trap_many = 1325\n"],
+            ..arguments
+        },
+        Case {
+            name: "exceptions",
+            library_flags: &["-DWITHOUT_CONSTRUCTOR"],
+            ..case
+        },
+        Case {
+            name: "race",
+            flags: &["-DTHREADS=16", "-pthread", "-static"],
+            environment: &[("GPUSTUB_LOG", "json")],
+            errors: &["trap1.dll"],
+            times: 3,
+            ..case
+        },
+        Case {
+            name: "errno",
+            flags: &["-DABSENT"],
+            missing: true,
+            ..case
+        },
+        Case {
+            name: "floating-point",
+            ..case
+        },
+        Case {
+            name: "linking",
+            ..case
+        },
+        Case {
+            name: "trace",
+            flags: &["-DFAILING"],
+            environment: &[("GPUSTUB_FAIL", "trap_add:2=-7, trap_negative=9")],
             ..case
         },
     ])

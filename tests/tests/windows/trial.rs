@@ -7,24 +7,52 @@ use std::process::Command;
 use gpustub_core::library::Returns;
 use gpustub_core::plan::Plan;
 use gpustub_core::symbols::SymbolList;
+use gpustub_core::target::Target;
 use gpustub_image::{SymbolRequirements, read_library_symbols_file};
 use gpustub_tests::command::{Ran, succeed};
+use gpustub_tests::msvc;
 use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{Stubs, plan_or_fail, trap_manifest, with_abi_table};
-use gpustub_tests::wine::{compiler, compiler_libraries, run, target, windows_path, wine};
+use gpustub_tests::wine::{self, compiler, compiler_libraries, run, windows_path, wine};
 use gpustub_tests::{Result, repository};
 use tempfile::TempDir;
 
-/// Directory of a test's files.
-pub struct Trial(TempDir);
+/// ABI of the objects of a test's stubs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Abi {
+    /// mingw-w64 compiles them.
+    Gnu,
+    /// clang compiles them, as cl would.
+    Msvc,
+}
+
+impl Abi {
+    fn target(self) -> Target {
+        match self {
+            Self::Gnu => wine::target(),
+            Self::Msvc => msvc::target(),
+        }
+    }
+}
+
+/// Directory of a test's files. mingw-w64 compiles and links the programs.
+pub struct Trial {
+    directory: TempDir,
+    abi: Abi,
+}
 
 impl Trial {
     pub fn new() -> Result<Self> {
-        Ok(Self(scratch()?))
+        Self::with(Abi::Gnu)
+    }
+
+    pub fn with(abi: Abi) -> Result<Self> {
+        let directory = scratch()?;
+        Ok(Self { directory, abi })
     }
 
     pub fn dir(&self) -> &Path {
-        self.0.path()
+        self.directory.path()
     }
 
     /// Compiler command in the directory; `sources` are below `tests`.
@@ -83,7 +111,7 @@ impl Trial {
     ) -> Result<PathBuf> {
         let lists = [("trap.symbols", list.to_text())];
         let keys = abi.map_or("", |_| "header-version = \"1.0\"");
-        let mut plan = plan_or_fail(&trap_manifest(keys), &lists, &target())?;
+        let mut plan = plan_or_fail(&trap_manifest(keys), &lists, &self.abi.target())?;
         if let Some(abi) = abi {
             let table = repository().join("tests").join(abi);
             with_abi_table(&mut plan, &fs::read_to_string(table)?)?;
@@ -96,20 +124,27 @@ impl Trial {
         let lists = [("trap.symbols", list.to_owned())];
         self.stubs_of(
             package,
-            &plan_or_fail(&trap_manifest(""), &lists, &target())?,
+            &plan_or_fail(&trap_manifest(""), &lists, &self.abi.target())?,
         )
     }
 
     /// The archive of stubs of a `GpuStub.toml`, in the directory `package`.
     pub fn stubs(&self, package: &str, manifest: &str) -> Result<PathBuf> {
-        self.stubs_of(package, &plan_or_fail(manifest, &[], &target())?)
+        self.stubs_of(package, &plan_or_fail(manifest, &[], &self.abi.target())?)
     }
 
     /// The archive of stubs of a plan, in the directory `package`.
     pub fn stubs_of(&self, package: &str, plan: &Plan) -> Result<PathBuf> {
         let dir = self.dir().join(package);
         fs::create_dir_all(&dir)?;
-        Stubs::write(&dir, plan, compiler("c"), &[])?.archive()
+        let stubs = match self.abi {
+            Abi::Gnu => Stubs::write(&dir, plan, compiler("c"), &[])?,
+            Abi::Msvc => {
+                let compiler = msvc::clang_cl();
+                Stubs::write(&dir, plan, &compiler.to_string_lossy(), &msvc::flags())?
+            }
+        };
+        stubs.archive()
     }
 
     /// Links an image with all members of the archives, as cargo does.
@@ -123,6 +158,10 @@ impl Trial {
         let mut command = self.compile(output, sources, &[]);
         command.arg("-Wl,--whole-archive").args(archives);
         command.arg("-Wl,--no-whole-archive,--gc-sections");
+        if self.abi == Abi::Msvc {
+            // The names of functions that touch the pages of a large frame.
+            command.arg("-Wl,--defsym=__chkstk=___chkstk_ms");
+        }
         succeed(command.args(flags))?;
         Ok(self.dir().join(output))
     }

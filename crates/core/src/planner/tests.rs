@@ -217,16 +217,17 @@ fn targets_without_trampolines_are_errors_if_stubs_are_built() {
             Some("static-libc"),
         ),
         (
-            "x86_64-pc-windows-msvc",
+            "i686-pc-windows-msvc",
             "[stub.cuda]\nheader-version = 'none'",
             Some("unsupported-target"),
         ),
+        ("i686-pc-windows-msvc", "[stub.cuda]\nprovide = false", None),
+        ("i686-pc-windows-msvc", "", None),
         (
             "x86_64-pc-windows-msvc",
-            "[stub.cuda]\nprovide = false",
+            "[stub.cuda]\nheader-version = 'none'",
             None,
         ),
-        ("x86_64-pc-windows-msvc", "", None),
         ("x86_64-unknown-freebsd", OWN, Some("missing-load-name")),
         ("aarch64-apple-darwin", OWN, Some("missing-load-name")),
         (

@@ -7,6 +7,7 @@ use std::process::Command;
 use gpustub_core::target::Target;
 
 use super::Toolchain;
+use super::msvc::Family;
 use super::tool::tool_error;
 use crate::error::Error;
 
@@ -41,9 +42,12 @@ pub fn assemble(
 impl Toolchain {
     /// Assembles the stubs in `dir`.
     pub fn stubs(&self, dir: &Path, defines: &[&str], object: &str) -> Result<(), Error> {
-        match (self.target.os.as_str(), &self.rustc) {
-            ("windows", Some(_)) => self.assemble(dir, "stubs.rs", object),
-            ("windows", None) => self.object(dir, defines, "stubs.s", object),
+        match self.target.os.as_str() {
+            // cl has no assembler for this text.
+            "windows" if self.rustc.is_some() || self.family == Family::Cl => {
+                self.assemble(dir, "stubs.rs", object)
+            }
+            "windows" => self.object(dir, defines, "stubs.s", object),
             _ => self.object(dir, defines, "stubs.S", object),
         }
     }

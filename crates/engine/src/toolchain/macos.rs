@@ -32,8 +32,8 @@ impl Toolchain {
         files::rename(&new, library)
     }
 
-    /// Bytes of an archive without functions, for the names of libraries.
-    pub(crate) fn stand_in(&self, dir: &Path) -> Result<Vec<u8>, Error> {
+    /// Bytes of an archive without functions.
+    pub(super) fn assembled_stand_in(&self, dir: &Path) -> Result<Vec<u8>, Error> {
         let object = "gpustub_stand_in.o";
         self.assemble(dir, "stand_in.rs", object)?;
         let symbols = ["_gpustub1_stand_in".to_owned()];

@@ -92,5 +92,11 @@ pub(super) fn tool_error(message: &str, command: &Command, output: &Output) -> E
         &COMPILER_ERROR,
         format!("{message} ({}): {line}", output.status),
     )
-    .output(&output.stderr)
+    // cl writes to the first.
+    .output(&[&*output.stdout, &*output.stderr].concat())
+}
+
+/// A triple as a part of variables' names.
+pub(super) fn underscores(triple: &str) -> String {
+    triple.replace("-", "_").replace(".", "_")
 }

@@ -9,6 +9,21 @@
 #define MERGED_DATA MERGED
 #define DECLARE_MERGED MERGED extern
 
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+typedef uint16_t __attribute__((aligned(1), may_alias)) unaligned_u16;
+
+/* Functions that gpustub1_slow calls without saving vector registers. On AArch64 some callers expect half of
+ * them to be preserved (AAPCS64 6.1.3). clang ignores GCC's name, and has spelt extensions as GCC does since 16. */
+#if !defined(__aarch64__)
+#define GENERAL_REGISTERS
+#elif !defined(__clang__)
+#define GENERAL_REGISTERS __attribute__((target("general-regs-only")))
+#elif __clang_major__ >= 16
+#define GENERAL_REGISTERS __attribute__((target("nofp")))
+#else
+#define GENERAL_REGISTERS __attribute__((target("no-fp-armv8")))
+#endif
+
 /* Sections of their own, for compilers without -ffunction-sections: code, constants, and constants with relocations. */
 #define CODE_SECTION(name) __attribute__((section(".text." #name)))
 #define CONSTANT_SECTION(name) __attribute__((section(".rodata." #name)))

@@ -2,7 +2,12 @@
 #ifndef GPUSTUB_ABI_H
 #define GPUSTUB_ABI_H
 
+#include "compiler.h"
+
 #define HIDDEN
+
+/* No calling convention of Windows preserves more vector registers than its own. */
+#define GENERAL_REGISTERS
 
 /* Linkers of COFF merge no functions of C, only data: entry points are static, and all packages call them through
  * the first package's table (entries.c). */
@@ -16,10 +21,7 @@
 #define DECLARE_MERGED extern
 #endif
 
-/* Sections of their own, for compilers without -ffunction-sections: code and constants. Those with relocations are
- * COMDATs, which have one. */
-#define CODE_SECTION(name) __attribute__((section(".text$" #name)))
-#define CONSTANT_SECTION(name) __attribute__((section(".rdata$" #name)))
+/* Constants with relocations are COMDATs, which have sections of their own. */
 #define RELOCATED(name)
 #define WEAK_TARGETS
 #define QUERY(name)  public_##name

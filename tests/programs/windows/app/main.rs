@@ -1,4 +1,4 @@
-//! Calls the CUDA runtime, as direct.c does, and with `compile` NVRTC.
+//! Calls the CUDA runtime, as direct.c does, with `compile` NVRTC, and with `query` the run time of the stubs.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -49,7 +49,15 @@ unsafe fn compile() {
     }
 }
 
+fn query() {
+    let reason = !gpustub::reason("cudart").is_empty();
+    println!("available {}, reason {reason}", gpustub::is_available("cudart"));
+}
+
 fn main() {
+    if std::env::args().any(|argument| argument == "query") {
+        return query();
+    }
     if std::env::args().any(|argument| argument == "compile") {
         return unsafe { compile() };
     }
