@@ -6,6 +6,7 @@
 //! run time.
 
 mod adapted;
+mod assembler;
 mod coff;
 mod errors;
 mod initializers;
@@ -55,18 +56,21 @@ fn with_table(plan: &Plan, retain: u8) -> SourceSet {
     let mut sources = SourceSet::new();
     match plan.target.os.as_str() {
         "macos" => {
-            if let Some(template) = assembly(plan, "_macho") {
+            if let Some(template) = assembly(&plan.target.arch, "_macho") {
                 macho::add_files(template, plan, &tables, &mut sources);
             }
         }
         "windows" => {
-            if let Some(template) = assembly(plan, "_coff") {
-                coff::add_files(template, plan, &tables, &mut sources);
+            if let (Some(sections), Some(instructions)) = (
+                assembly("coff", "_table"),
+                assembly(&plan.target.arch, "_coff"),
+            ) {
+                coff::add_files([sections, instructions], plan, &tables, &mut sources);
             }
             add_run_time(gpustub_templates::WINDOWS, plan, &tables, &mut sources);
         }
         _ => {
-            if let Some(template) = assembly(plan, "") {
+            if let Some(template) = assembly(&plan.target.arch, "") {
                 sources.insert("stubs.S", template.to_owned());
             }
             sources.insert("gpustub_table.inc", table(plan, &tables, retain, None));
@@ -76,9 +80,9 @@ fn with_table(plan: &Plan, retain: u8) -> SourceSet {
     sources
 }
 
-/// Template of the architecture's stubs, for an object format.
-fn assembly(plan: &Plan, format: &str) -> Option<&'static str> {
-    let path = format!("asm/{}{format}.S", plan.target.arch);
+/// Template of an architecture's stubs, for an object format.
+fn assembly(arch: &str, format: &str) -> Option<&'static str> {
+    let path = format!("asm/{arch}{format}.S");
     gpustub_templates::ASM
         .iter()
         .find(|template| template.path == path)

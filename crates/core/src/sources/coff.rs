@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::adapted::{Adapted, adapted};
+use super::assembler::rustc_source;
 use super::libraries::Tables;
 use crate::abi_table::Adapter;
 use crate::abi_table::headers::HeadersMark;
@@ -10,26 +11,20 @@ use crate::by_name::ByName;
 use crate::library::c_name;
 use crate::plan::Plan;
 
-/// `stubs.rs`, which makes rustc an assembler: each machine with Rust has it, and not every one with the compiler of
-/// MSVC another.
-const SOURCE: &str = "#![no_std]
-core::arch::global_asm!(include_str!(\"stubs.s\"), options(att_syntax, raw));
-";
-
 /// Adds the stubs: their text, and the source by which rustc assembles it.
 pub(super) fn add_files(
-    template: &str,
+    templates: [&str; 2],
     plan: &Plan,
     tables: &[Tables],
     sources: &mut ByName<String>,
 ) {
-    sources.insert("stubs.s", assembly(template, plan, tables));
-    sources.insert("stubs.rs", SOURCE.to_owned());
+    sources.insert("stubs.s", assembly(templates, plan, tables));
+    sources.insert("stubs.rs", rustc_source(&plan.target));
 }
 
-/// `stubs.s`: the template, then a macro call for each function.
-fn assembly(template: &str, plan: &Plan, tables: &[Tables]) -> String {
-    let mut text = template.to_owned();
+/// `stubs.s`: the templates, sections before instructions, then a macro call for each function.
+fn assembly(templates: [&str; 2], plan: &Plan, tables: &[Tables]) -> String {
+    let mut text = templates.concat();
     let queried: Vec<_> = (plan.libraries.iter().zip(tables))
         .filter(|(planned, _)| !planned.stubbed)
         .map(|(planned, tables)| (c_name(&planned.library.id), &tables.hash))
