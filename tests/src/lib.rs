@@ -30,6 +30,7 @@ pub mod scratch;
 pub mod stubs;
 pub mod tree;
 pub mod wine;
+pub mod wine_arm64;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
