@@ -1,113 +1,24 @@
-/* x86_64_coff.S: trampolines for x86-64 COFF; the table of functions follows this text. Without a preprocessor:
- * rustc assembles it (global_asm!), for the GNU and the MSVC targets, or clang, or GNU as.
+/* x86_64_coff.S: trampolines for x86-64 COFF, after coff_table.S.
  *
  * Microsoft x64 calling convention: argument i is in rcx rdx r8 r9 or on the stack, those of floating-point type in xmm i;
- * rax r10 r11 are free at a call, but r10 is the static chain of gcc.
- *
- * Each section is a COMDAT under a global symbol, since linkers collect COMDATs only, and GNU ld wants the name of a
- * section to end with `$` and that symbol. References name global symbols, so that none is to a discarded copy. Linkers
- * sort sections by what follows `$`: hence the letters a, b, c in the names. The names contain the hash of the library's
- * tables: what has one name has one content.
+ * rax r10 r11 are free at a call, but r10 is the static chain of gcc. The slot is passed in rax, the part in r11.
  *
  * Trampolines are leaf functions that only jump, and need no unwind data. */
 
-/* .gasversion. is defined by GNU as ("Symbols"). */
-.macro gpustub_comdat section, flags, symbol
- .ifdef .gasversion.
- .section \section\()$\symbol, "\flags"
- .linkonce discard
- .else
- .section \section\()$\symbol, "\flags", discard, \symbol
- .endif
- .globl \symbol
+.macro gpustub_trampoline slot
+ jmpq *\slot(%rip)
 .endm
-
-/* A function. `__imp_name`, which callers with dllimport load, is a constant pointer to the trampoline: so both kinds of
- * callers see one address, which never changes. */
-.macro gpustub_fn library, tables, name, spec
- gpustub_comdat .text, xr, \name
- .def \name
- .scl 2
- .type 32
- .endef
+.macro gpustub_thunk slot, entry
  .p2align 3
-\name:
- jmpq *gpustub1_s_\library\()_\tables\()_b_\name(%rip)
- .p2align 3
- leaq gpustub1_s_\library\()_\tables\()_b_\name(%rip), %rax
- jmp gpustub1_e_\library\()_\tables
-
- gpustub_comdat .gpustub, dw, gpustub1_s_\library\()_\tables\()_b_\name
- .p2align 4
-gpustub1_s_\library\()_\tables\()_b_\name:
+ leaq \slot(%rip), %rax
+ jmp \entry
+.endm
+.macro gpustub_thunk_address name
  .quad \name + 8
- .long gpustub1_i_\library\()_\tables\()_\name - gpustub1_s_\library\()_\tables\()_b_\name
- .long \name - gpustub1_s_\library\()_\tables\()_b_\name
-
- gpustub_comdat .rdata, dr, gpustub1_i_\library\()_\tables\()_\name
-gpustub1_i_\library\()_\tables\()_\name:
- .short \spec
- .asciz "\name"
-
- gpustub_comdat .rdata, dr, __imp_\name
- .p2align 3
-__imp_\name:
- .quad \name
 .endm
-
-/* struct part, and the bounds of a library's slots, also of a library that is only known or queried: an object with its
- * functions may define the same part. */
-.macro gpustub_part library, tables
- gpustub_comdat .gpustub, dw, gpustub1_s_\library\()_\tables\()_a
- .p2align 4
-gpustub1_s_\library\()_\tables\()_a:
- .quad 0, 0
- gpustub_comdat .gpustub, dw, gpustub1_s_\library\()_\tables\()_c
- .p2align 4
-gpustub1_s_\library\()_\tables\()_c:
- .quad 0, 0
- gpustub_comdat .gpustubp, dw, gpustub1_p_b_\library\()_\tables
- .p2align 4
-gpustub1_p_b_\library\()_\tables:
- .quad gpustub1_library_\library\()_\tables
- .quad gpustub1_s_\library\()_\tables\()_a + 16, gpustub1_s_\library\()_\tables\()_c
- .quad gpustub1_a_pages_first, gpustub1_z_pages_last, 0
-.endm
-
-/* Entry of a library's unbound calls, which passes the part in r11. */
-.macro gpustub_library library, tables
- gpustub_comdat .text, xr, gpustub1_e_\library\()_\tables
-gpustub1_e_\library\()_\tables:
- leaq gpustub1_p_b_\library\()_\tables(%rip), %r11
+.macro gpustub_entry part
+ leaq \part(%rip), %r11
  jmp gpustub1_slow
-.endm
-
-/* Keeps the part of another library, a driver, whose version is queried. */
-.macro gpustub_keep library, tables, other, other_tables
- gpustub_comdat .text, xr, gpustub1_e_\library\()_\tables
- .long gpustub1_p_b_\other\()_\other_tables - .
-.endm
-
-/* Keeps a part for the queries: its library is known though no function is used. */
-.macro gpustub_known library, tables
- gpustub_comdat .rdata, dr, gpustub1_own_parts
- .long gpustub1_p_b_\library\()_\tables - .
-.endm
-
-/* struct adapter_list of a function, before its adapters: it follows the name. */
-.macro gpustub_adapted library, tables, name
- gpustub_comdat .gpustub, dw, gpustub1_targets_\name
- .p2align 4
-gpustub1_targets_\name:
- .quad 0, 0, 0, 0
- gpustub_comdat .rdata, dr, gpustub1_i_\library\()_\tables\()_\name
- .long gpustub1_targets_\name - .
-.endm
-
-/* Adapter in C. */
-.macro gpustub_adapter library, tables, name, code
- gpustub_comdat .rdata, dr, gpustub1_i_\library\()_\tables\()_\name
- .long gpustub1_adapter_\name\()_\code - .
 .endm
 
 /* Adapter thunk: target of the slot of a function with one more argument, which is null; the arguments after it move
@@ -153,60 +64,11 @@ gpustub1_null_\name\()_\argument:
  .endif
 .endm
 
-/* Mark: objects that define the same symbol in other COMDATs do not link. A COMDAT whose contents must be equal would
- * not do: GNU ld only warns (IMAGE_COMDAT_SELECT_EXACT_MATCH). */
-.macro gpustub_mark symbol, comdat
- gpustub_comdat .rdata, dr, \comdat
-\comdat:
- .globl \symbol
-\symbol:
- .byte 0
-.endm
-.macro gpustub_headers library, version
- gpustub_mark gpustub_error_incompatible_header_versions_of_\library\()__see_header_version_in_GpuStub_toml, gpustub_headers_\library\()_\version
- gpustub_declares \library, yes
-.endm
-.macro gpustub_declares library, answer
- gpustub_mark gpustub_error_some_packages_lack_header_version_of_\library\()__see_header_version_in_GpuStub_toml, gpustub_declares_\library\()_\answer
-.endm
- gpustub_mark gpustub_error_incompatible_gpustub_versions__update_gpustub_build_in_both_packages, gpustub_interface_1
-
-/* ---- bounds ------------------------------------------------------------------------------------- */
-
- gpustub_comdat .gpustub, dw, gpustub1_a_pages_first
- .p2align 12
-gpustub1_a_pages_first:
- .quad 0, 0
- gpustub_comdat .gpustub, dw, gpustub1_z_pages_last
- .p2align 12
-gpustub1_z_pages_last:
- .quad 0, 0
-
-/* Placeholders. */
- gpustub_comdat .gpustubp, dw, gpustub1_p_a
- .p2align 4
-gpustub1_p_a:
- .quad 0, 0, 0, 0, 0, 0
- gpustub_comdat .gpustubp, dw, gpustub1_p_c
- .p2align 4
-gpustub1_p_c:
- .quad 0, 0, 0, 0, 0, 0
-
-/* Not zero: this image has parts (api.c). */
- gpustub_comdat .rdata, dr, gpustub1_own_parts
- .p2align 2
-gpustub1_own_parts:
- .long 1
-
 /* ---- the first call ------------------------------------------------------------------------------ */
 
 /* rax: the slot, r11: the part. The frame has 32 bytes for the functions that it calls, struct frame at 0x20, and r10,
  * mxcsr, the x87 control word, xmm0-5. No function of a GPU library has the convention __vectorcall, which passes more. */
- gpustub_comdat .text, xr, gpustub1_slow
- .def gpustub1_slow
- .scl 2
- .type 32
- .endef
+ gpustub_code gpustub1_slow
  .p2align 4
  .seh_proc gpustub1_slow
 gpustub1_slow:
@@ -284,11 +146,7 @@ gpustub1_slow:
  * copy of the arguments on the stack. Only the caller knows their number: 124 words serve 127 arguments (C11 5.2.4.1)
  * and a hidden result pointer, as none is larger than a word; those beyond the end of the stack (StackBase of the thread
  * information block) are none. */
- gpustub_comdat .text, xr, gpustub1_observed
- .def gpustub1_observed
- .scl 2
- .type 32
- .endef
+ gpustub_code gpustub1_observed
  .p2align 4
  .seh_proc gpustub1_observed
 gpustub1_observed:
@@ -331,11 +189,7 @@ gpustub1_observed:
 /* ---- functions of gpustub.h ----------------------------------------------------------------------- */
 
 .macro gpustub_query name, offset
- gpustub_comdat .text, xr, gpustub_\name
- .def gpustub_\name
- .scl 2
- .type 32
- .endef
+ gpustub_code gpustub_\name
 gpustub_\name:
  jmpq *gpustub1_entries+\offset(%rip)
 .endm
@@ -350,17 +204,6 @@ gpustub_\name:
  gpustub_query set_handle, 88
 
 /* ---- the exit -------------------------------------------------------------------------------------- */
-
- gpustub_comdat .data, dw, gpustub1_on_exit
- .p2align 3
-gpustub1_on_exit:
- .quad 0
- gpustub_comdat .data, dw, gpustub1_exiting
-gpustub1_exiting:
- .byte 0
- gpustub_comdat .data, dw, gpustub1_closing
-gpustub1_closing:
- .byte 0
 
 /* TLS callback (PE Format, "The .tls Section"): DLL_PROCESS_DETACH is 0, and its last argument is null if FreeLibrary is
  * the reason. It runs before a DLL's own destructors. */

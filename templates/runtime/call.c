@@ -84,7 +84,7 @@ static uintptr_t composed_result(const struct library *library, const struct spe
 {
     const char *description;
     if (spec->returns == RETURNS_ZEROED_STRUCT) {
-#ifdef __aarch64__
+#ifdef RESULT_REGISTER
         uintptr_t pointer = frame->indirect;
 #else
         uintptr_t pointer = *argument(frame, 0);

@@ -27,8 +27,10 @@ templates![
     /// The trampolines, one file per architecture.
     ASM:
     "asm/aarch64.S",
+    "asm/aarch64_coff.S",
     "asm/aarch64_macho.S",
     "asm/arm.S",
+    "asm/coff_table.S",
     "asm/loongarch64.S",
     "asm/powerpc64.S",
     "asm/riscv64.S",

@@ -31,6 +31,7 @@ pub mod stubs;
 pub mod tree;
 pub mod windows;
 pub mod wine;
+pub mod wine_arm64;
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -11,13 +11,16 @@ use gpustub_core::target::Target;
 use crate::command::{self, Ran, succeed};
 use crate::components::target_dir;
 use crate::scratch::scratch;
-use crate::{Failure, Result, repository};
+use crate::{Result, repository};
 
 /// Triple of the target.
 pub const TRIPLE: &str = "x86_64-pc-windows-gnu";
 
 /// wine itself: `wine` prints advice about 32-bit programs on standard output.
 pub const PROGRAM: &str = "/usr/lib/wine/wine64";
+
+/// Wine's server.
+const SERVER: &str = "/usr/lib/wine/wineserver";
 
 const GCC: &str = "x86_64-w64-mingw32-gcc";
 const GXX: &str = "x86_64-w64-mingw32-g++";
@@ -44,10 +47,7 @@ pub fn variables() -> Result<[(&'static str, OsString); 4]> {
 
 /// A program under wine, with an empty environment and in its own directory.
 pub fn wine(program: &Path) -> Result<Command> {
-    let mut command = wine_in(&prefix()?);
-    command.arg(program);
-    command.current_dir(program.parent().unwrap_or(Path::new(".")));
-    Ok(command)
+    Ok(command_of(PROGRAM, &prefix()?, program))
 }
 
 /// Directory of wine's own DLLs.
@@ -84,46 +84,43 @@ pub fn compiler_libraries() -> Result<PathBuf> {
 /// The directory of wine's registry and drive C, which later test runs use again: 700 MB, made in some seconds.
 fn prefix() -> Result<PathBuf> {
     static PREFIX: OnceLock<Result<(PathBuf, Child), String>> = OnceLock::new();
-    let start = || {
-        let prefix = make_prefix()?;
-        let keeper = keep_running(&prefix)?;
-        Ok((prefix, keeper))
-    };
-    let prefix = PREFIX.get_or_init(|| start().map_err(|failure: Failure| failure.0));
+    let prefix = PREFIX.get_or_init(|| start(PROGRAM, SERVER, "wine").map_err(|failure| failure.0));
     prefix
         .as_ref()
         .map(|(path, _)| path.clone())
         .map_err(Into::into)
 }
 
-/// Keeps wine's server running, whose start takes a second, until this process closes the program's input.
-fn keep_running(prefix: &Path) -> Result<Child> {
-    let mut keeper = wine_in(prefix);
+/// Starts the build of wine with these programs, in the directory of a name. The child keeps wine's server running, whose
+/// start takes a second, until this process closes the child's input.
+pub(crate) fn start(program: &str, server: &str, name: &str) -> Result<(PathBuf, Child)> {
+    let prefix = make_prefix(program, server, name)?;
+    let mut keeper = wine_in(program, &prefix);
     keeper.arg("cmd").stdin(Stdio::piped());
     keeper.stdout(Stdio::null()).stderr(Stdio::null());
     let child = keeper.spawn();
     let child = child.map_err(|e| format!("cannot run wine: {e}; ./tests/run installs it"))?;
     // Wine's services keep the standard output of the first program, whose reader would wait for their end.
-    let mut first = wine_in(prefix);
+    let mut first = wine_in(program, &prefix);
     first.args(["cmd", "/c", "exit"]).stdin(Stdio::null());
     first.stdout(Stdio::null()).stderr(Stdio::null()).status()?;
-    Ok(child)
+    Ok((prefix, child))
 }
 
-fn make_prefix() -> Result<PathBuf> {
-    let prefix = target_dir().join("gpustub-tests/wine");
+fn make_prefix(program: &str, server: &str, name: &str) -> Result<PathBuf> {
+    let prefix = target_dir().join("gpustub-tests").join(name);
     if prefix.exists() {
         return Ok(prefix);
     }
     let new = scratch()?;
-    let mut wineboot = wine_in(new.path());
+    let mut wineboot = wine_in(program, new.path());
     wineboot.args(["wineboot", "--init"]);
     wineboot.stdout(Stdio::null()).stderr(Stdio::null());
     if !wineboot.status()?.success() {
         return Err("wine makes no prefix".into());
     }
     // It writes the registry when it ends.
-    let mut server = Command::new("/usr/lib/wine/wineserver");
+    let mut server = Command::new(server);
     server.env("WINEPREFIX", new.path());
     succeed(server.arg("--wait"))?;
     // Another process may have been faster.
@@ -133,9 +130,17 @@ fn make_prefix() -> Result<PathBuf> {
     }
 }
 
-fn wine_in(prefix: &Path) -> Command {
+/// A program in its own directory, under the build of wine whose program is `wine`.
+pub(crate) fn command_of(wine: &str, prefix: &Path, program: &Path) -> Command {
+    let mut command = wine_in(wine, prefix);
+    command.arg(program);
+    command.current_dir(program.parent().unwrap_or(Path::new(".")));
+    command
+}
+
+fn wine_in(program: &str, prefix: &Path) -> Command {
     let mut command = Command::new("/usr/bin/timeout");
-    command.args(["120", PROGRAM]).env_clear();
+    command.args(["120", program]).env_clear();
     command.envs(variables_of(prefix));
     command
 }

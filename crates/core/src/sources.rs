@@ -6,6 +6,7 @@
 //! run time.
 
 mod adapted;
+mod assembler;
 mod coff;
 mod errors;
 mod initializers;
@@ -50,8 +51,11 @@ pub fn functions_of(plan: &Plan, id: &str) -> (&'static str, String) {
     if plan.target.os != "windows" {
         return ("gpustub_table.inc", table(plan, &tables, 1, Some(id)));
     }
-    let template = assembly(plan, "_coff").unwrap_or_default();
-    ("stubs.s", coff::assembly(template, plan, &tables, Some(id)))
+    let templates = coff_templates(&plan.target.arch).unwrap_or_default();
+    (
+        "stubs.s",
+        coff::assembly(templates, plan, &tables, Some(id)),
+    )
 }
 
 /// Sources of a plan, with this value of `GPUSTUB_RETAIN` (`elf_table.h`).
@@ -60,18 +64,18 @@ fn with_table(plan: &Plan, retain: u8) -> SourceSet {
     let mut sources = SourceSet::new();
     match plan.target.os.as_str() {
         "macos" => {
-            if let Some(template) = assembly(plan, "_macho") {
+            if let Some(template) = assembly(&plan.target.arch, "_macho") {
                 macho::add_files(template, plan, &tables, &mut sources);
             }
         }
         "windows" => {
-            if let Some(template) = assembly(plan, "_coff") {
-                coff::add_files(template, plan, &tables, &mut sources);
+            if let Some(templates) = coff_templates(&plan.target.arch) {
+                coff::add_files(templates, plan, &tables, &mut sources);
             }
             add_run_time(gpustub_templates::WINDOWS, plan, &tables, &mut sources);
         }
         _ => {
-            if let Some(template) = assembly(plan, "") {
+            if let Some(template) = assembly(&plan.target.arch, "") {
                 sources.insert("stubs.S", template.to_owned());
             }
             sources.insert("gpustub_table.inc", table(plan, &tables, retain, None));
@@ -81,13 +85,18 @@ fn with_table(plan: &Plan, retain: u8) -> SourceSet {
     sources
 }
 
-/// Template of the architecture's stubs, for an object format.
-fn assembly(plan: &Plan, format: &str) -> Option<&'static str> {
-    let path = format!("asm/{}{format}.S", plan.target.arch);
+/// Template of an architecture's stubs, for an object format.
+fn assembly(arch: &str, format: &str) -> Option<&'static str> {
+    let path = format!("asm/{arch}{format}.S");
     gpustub_templates::ASM
         .iter()
         .find(|template| template.path == path)
         .map(|template| template.text)
+}
+
+/// Templates of an architecture's stubs for Windows: sections, then instructions.
+fn coff_templates(arch: &str) -> Option<[&'static str; 2]> {
+    Some([assembly("coff", "_table")?, assembly(arch, "_coff")?])
 }
 
 /// Adds the run time with the files of one operating system, and the data of the plan. One flat directory: the files of

@@ -24,7 +24,7 @@ pub struct Target {
 /// The targets that have trampolines, for messages.
 pub const SUPPORTED: &[&str] = &[
     "x86_64 and aarch64 for Linux and FreeBSD",
-    "x86_64 for Windows",
+    "x86_64 and aarch64 for Windows",
     "x86_64 and aarch64 for macOS",
     "riscv64, powerpc64le, s390x, loongarch64, i686 and hard-float armv7 for Linux",
 ];
@@ -70,11 +70,11 @@ impl Target {
     }
 
     /// Index of the word of an integer or pointer argument, where the arguments `wide` have 64 bits. With 32 bits
-    /// these take two words, on Arm an even one and the next (AAPCS32 6.4, stage C.3). On Windows the arguments at the
-    /// positions `floats` take a word, too ("x64 calling convention", learn.microsoft.com).
+    /// these take two words, on Arm an even one and the next (AAPCS32 6.4, stage C.3). On Windows for x86-64 the
+    /// arguments at the positions `floats` take a word, too ("x64 calling convention", learn.microsoft.com).
     pub(crate) fn argument_word(&self, argument: u8, wide: &[u8], floats: &[u8]) -> usize {
         let argument = usize::from(argument);
-        if self.os == "windows" {
+        if self.os == "windows" && self.arch == "x86_64" {
             return floats.iter().fold(argument, |position, &float| {
                 position + usize::from(usize::from(float) <= position)
             });
@@ -112,7 +112,7 @@ impl Target {
         let is_known_os = match self.os.as_str() {
             "linux" => ["gnu", "musl"].contains(&self.env.as_str()),
             "freebsd" => ["x86_64", "aarch64"].contains(&self.arch.as_str()),
-            "windows" => self.arch == "x86_64",
+            "windows" => ["x86_64", "aarch64"].contains(&self.arch.as_str()),
             // Not arm64e, which signs pointers.
             "macos" => ["x86_64-apple-darwin", "aarch64-apple-darwin"].contains(&&*self.triple),
             _ => false,
@@ -209,6 +209,9 @@ mod tests {
             ("x86_64-pc-windows-gnu", None),
             ("x86_64-pc-windows-gnullvm", None),
             ("x86_64-pc-windows-msvc", None),
+            ("aarch64-pc-windows-gnullvm", None),
+            ("aarch64-pc-windows-msvc", None),
+            ("arm64ec-pc-windows-msvc", Some("unsupported-target")),
             ("i686-pc-windows-gnu", Some("unsupported-target")),
             ("x86_64-apple-darwin", None),
             ("aarch64-apple-darwin", None),

@@ -422,9 +422,11 @@ impl Toolchain {
 /// Architecture of an object in cargo's spelling, by e_ident and e_machine (gABI, "ELF Header"), or by Machine (PE
 /// Format, "COFF File Header").
 fn machine(object: &[u8]) -> &'static str {
-    // The second is the header for more than 65,279 sections (ANON_OBJECT_HEADER_BIGOBJ, winnt.h).
-    if let Some([0x64, 0x86, ..] | [0, 0, 0xff, 0xff, _, _, 0x64, 0x86]) = object.get(..8) {
-        return "x86_64";
+    // The second form is the header for more than 65,279 sections (ANON_OBJECT_HEADER_BIGOBJ, winnt.h).
+    match object.get(..8) {
+        Some([0x64, 0x86, ..] | [0, 0, 0xff, 0xff, _, _, 0x64, 0x86]) => return "x86_64",
+        Some([0x64, 0xaa, ..] | [0, 0, 0xff, 0xff, _, _, 0x64, 0xaa]) => return "aarch64",
+        _ => {}
     }
     let Some([0x7f, b'E', b'L', b'F', class, data, .., a, b]) = object.get(..20) else {
         return "something else";

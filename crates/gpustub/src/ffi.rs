@@ -40,7 +40,10 @@ pub(crate) use without_stubs::*;
             target_os = "freebsd",
             any(target_arch = "x86_64", target_arch = "aarch64")
         ),
-        all(target_os = "windows", target_arch = "x86_64"),
+        all(
+            target_os = "windows",
+            any(target_arch = "x86_64", target_arch = "aarch64")
+        ),
     ),
 ))]
 pub(crate) use stubs::{

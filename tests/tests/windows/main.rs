@@ -24,6 +24,7 @@
 
 mod adapters;
 mod archives;
+mod arm64;
 mod c11;
 mod images;
 mod lld;

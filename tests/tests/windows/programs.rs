@@ -306,3 +306,68 @@ fn objects_of_the_abi_of_msvc() -> Result<()> {
         },
     ])
 }
+
+#[test]
+#[ignore = "needs zig and wine for ARM64: tests/run --all"]
+fn heavy_programs_for_arm64() -> Result<()> {
+    let case = Case {
+        abi: Abi::Arm64,
+        ..CASE
+    };
+    let named = |name| Case { name, ..case };
+    let traced = |name, errors| Case {
+        environment: TRACED,
+        errors,
+        ..named(name)
+    };
+    passes(&[
+        named("arguments"),
+        Case {
+            merged: true,
+            ..traced("arguments", &["trap_many = 1325\n"])
+        },
+        named("variadic"),
+        traced("variadic", &["trap_format = 22\n"]),
+        Case {
+            library_flags: &["-DWITHOUT_CONSTRUCTOR"],
+            ..named("exceptions")
+        },
+        Case {
+            library_flags: &["-DWITHOUT_CONSTRUCTOR"],
+            ..traced("exceptions", &["trap_throw(", "trap_call = 7\n"])
+        },
+        Case {
+            flags: &["-DTHREADS=16", "-pthread", "-static"],
+            environment: &[("GPUSTUB_LOG", "json")],
+            errors: &["trap1.dll"],
+            times: 3,
+            ..named("race")
+        },
+        Case {
+            flags: &["-DABSENT"],
+            missing: true,
+            ..named("errno")
+        },
+        named("floating-point"),
+        traced("floating-point", &["trap_divide"]),
+        named("linking"),
+        Case {
+            flags: &["-DABSENT"],
+            missing: true,
+            ..named("linking")
+        },
+        traced(
+            "trace",
+            &[
+                "trap_add(0x1, 0x2, ",
+                "trap_negative = -5\n",
+                "called 2 times trap_add\n",
+            ],
+        ),
+        Case {
+            flags: &["-DFAILING"],
+            environment: &[("GPUSTUB_FAIL", "trap_add:2=-7, trap_negative=9")],
+            ..named("trace")
+        },
+    ])
+}

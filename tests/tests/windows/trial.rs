@@ -14,6 +14,7 @@ use gpustub_tests::msvc;
 use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{Stubs, plan_or_fail, trap_manifest, with_abi_table};
 use gpustub_tests::wine::{self, compiler, compiler_libraries, run, windows_path, wine};
+use gpustub_tests::wine_arm64;
 use gpustub_tests::{Result, repository};
 use tempfile::TempDir;
 
@@ -24,6 +25,8 @@ pub enum Abi {
     Gnu,
     /// clang compiles them, as cl would.
     Msvc,
+    /// zig compiles them, for ARM64.
+    Arm64,
 }
 
 impl Abi {
@@ -31,14 +34,25 @@ impl Abi {
         match self {
             Self::Gnu => wine::target(),
             Self::Msvc => msvc::target(),
+            Self::Arm64 => wine_arm64::target(),
+        }
+    }
+
+    /// C or C++ compiler of the programs.
+    fn compiler(self, language: &str) -> Result<PathBuf> {
+        match self {
+            Self::Gnu | Self::Msvc => Ok(compiler(language).into()),
+            Self::Arm64 => wine_arm64::compiler(language),
         }
     }
 }
 
-/// Directory of a test's files. mingw-w64 compiles and links the programs.
+/// Directory of a test's files.
 pub struct Trial {
     directory: TempDir,
     abi: Abi,
+    /// Of C and C++.
+    compilers: [PathBuf; 2],
 }
 
 impl Trial {
@@ -48,7 +62,11 @@ impl Trial {
 
     pub fn with(abi: Abi) -> Result<Self> {
         let directory = scratch()?;
-        Ok(Self { directory, abi })
+        Ok(Self {
+            directory,
+            abi,
+            compilers: [abi.compiler("c")?, abi.compiler("c++")?],
+        })
     }
 
     pub fn dir(&self) -> &Path {
@@ -57,20 +75,16 @@ impl Trial {
 
     /// Compiler command in the directory; `sources` are below `tests`.
     pub fn compile(&self, output: &str, sources: &[&str], flags: &[&str]) -> Command {
-        let is_cxx = |source: &&str| source.ends_with(".cc");
-        let language = if sources.iter().any(is_cxx) {
-            "c++"
-        } else {
-            "c"
-        };
+        let [c, cxx] = &self.compilers;
+        let is_cxx = sources.iter().any(|source| source.ends_with(".cc"));
         let tests = repository().join("tests");
-        let mut command = Command::new(compiler(language));
+        let mut command = Command::new(if is_cxx { cxx } else { c });
         command
             .current_dir(self.dir())
             .args(["-O1", "-Wall", "-o", output]);
         // Windows finds no DLL of the compiler for a DLL that is loaded by its path. Exceptions pass between images
         // only with a common one, which the program has loaded.
-        command.args((language == "c").then_some("-static-libgcc"));
+        command.args((!is_cxx && self.abi != Abi::Arm64).then_some("-static-libgcc"));
         for directory in ["programs/windows", "traps"] {
             command.arg("-I").arg(tests.join(directory));
         }
@@ -89,12 +103,15 @@ impl Trial {
 
     /// Functions of a DLL, which return a status.
     pub fn functions(&self, library: &str) -> Result<SymbolList> {
+        let target = self.abi.target();
         let options = SymbolRequirements {
-            expect_machine: Some("x86_64"),
+            expect_machine: Some(&target.arch),
             require: &[],
         };
         let mut list = read_library_symbols_file(&self.dir().join(library), options)?;
-        list.symbols.retain(|symbol| !symbol.kind.is_data());
+        // zig exports functions of mingw-w64, too.
+        list.symbols
+            .retain(|symbol| !symbol.kind.is_data() && symbol.name.starts_with("trap_"));
         for function in &mut list.symbols {
             function.returns = Some(Returns::Status);
         }
@@ -143,6 +160,7 @@ impl Trial {
                 let compiler = msvc::clang_cl();
                 Stubs::write(&dir, plan, &compiler.to_string_lossy(), &msvc::flags())?
             }
+            Abi::Arm64 => Stubs::write(&dir, plan, wine_arm64::CLANG, &wine_arm64::headers())?,
         };
         stubs.archive()
     }
@@ -168,7 +186,11 @@ impl Trial {
 
     /// A command that runs `program.exe`.
     pub fn command(&self) -> Result<Command> {
-        let mut command = wine(&self.dir().join("program.exe"))?;
+        let program = self.dir().join("program.exe");
+        if self.abi == Abi::Arm64 {
+            return wine_arm64::wine(&program);
+        }
+        let mut command = wine(&program)?;
         command.env("WINEPATH", windows_path(&compiler_libraries()?));
         Ok(command)
     }
@@ -180,7 +202,9 @@ impl Trial {
         for (name, value) in environment {
             command.env(name, value.replace("{dir}", &dir));
         }
-        run(&mut command)?.success()
+        let mut ran = run(&mut command)?;
+        ran.stderr = wine_arm64::without_advice(&ran.stderr);
+        ran.success()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::adapted::{Adapted, adapted};
+use super::assembler::rustc_source;
 use super::libraries::Tables;
 use crate::abi_table::Adapter;
 use crate::abi_table::headers::HeadersMark;
@@ -10,26 +11,21 @@ use crate::by_name::ByName;
 use crate::library::c_name;
 use crate::plan::{LibraryPlan, Plan};
 
-/// `stubs.rs`, which makes rustc an assembler: each machine with Rust has it, and not every one with the compiler of
-/// MSVC another.
-const SOURCE: &str = "#![no_std]
-core::arch::global_asm!(include_str!(\"stubs.s\"), options(att_syntax, raw));
-";
-
 /// Adds the stubs: their text, and the source by which rustc assembles it.
 pub(super) fn add_files(
-    template: &str,
+    templates: [&str; 2],
     plan: &Plan,
     tables: &[Tables],
     sources: &mut ByName<String>,
 ) {
-    sources.insert("stubs.s", assembly(template, plan, tables, None));
-    sources.insert("stubs.rs", SOURCE.to_owned());
+    sources.insert("stubs.s", assembly(templates, plan, tables, None));
+    sources.insert("stubs.rs", rustc_source(&plan.target));
 }
 
-/// `stubs.s`: the template, then a macro call for each function, of all libraries or only one.
+/// `stubs.s`: the templates, sections before instructions, then a macro call for each function, of all libraries or only
+/// one.
 pub(super) fn assembly(
-    template: &str,
+    templates: [&str; 2],
     plan: &Plan,
     tables: &[Tables],
     only: Option<&str>,
@@ -37,7 +33,7 @@ pub(super) fn assembly(
     let has_stubs = |planned: &LibraryPlan| {
         planned.stubbed && only.is_none_or(|only| planned.library.id == only)
     };
-    let mut text = template.to_owned();
+    let mut text = templates.concat();
     let queried: Vec<_> = (plan.libraries.iter().zip(tables))
         .filter(|(planned, _)| !has_stubs(planned))
         .map(|(planned, tables)| (c_name(&planned.library.id), &tables.hash))

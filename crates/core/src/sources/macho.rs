@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::assembler::rustc_source;
 use super::initializers::quote;
 use super::libraries::{Tables, names_errors};
 use crate::by_name::ByName;
@@ -60,17 +61,6 @@ core::arch::global_asm!(
 );
 ";
 
-/// `stubs.rs`, which makes rustc an assembler.
-fn source(target: &Target) -> String {
-    let syntax = match target.arch.as_str() {
-        "x86_64" => "att_syntax, ",
-        _ => "",
-    };
-    format!(
-        "#![no_std]\ncore::arch::global_asm!(include_str!(\"stubs.s\"), options({syntax}raw));\n"
-    )
-}
-
 /// Adds the stubs, and the stand-in for libraries: there is no run time.
 pub(super) fn add_files(
     template: &str,
@@ -79,7 +69,7 @@ pub(super) fn add_files(
     sources: &mut ByName<String>,
 ) {
     sources.insert("stubs.s", assembly(template, plan, tables));
-    sources.insert("stubs.rs", source(&plan.target));
+    sources.insert("stubs.rs", rustc_source(&plan.target));
     sources.insert("stand_in.rs", STAND_IN.to_owned());
     for template in gpustub_templates::RUNTIME {
         if template.path == "runtime/gpustub.h" {

@@ -163,9 +163,10 @@ mod tests {
 
     /// curandCreatePoissonDistribution(double, out), cusolverDnSsyevdx_bufferSize(…, float, float, il, iu, out).
     #[test]
-    fn floats_take_a_word_on_windows_only() {
+    fn floats_take_a_word_on_windows_for_x86_64_only() {
         for (triple, first, second) in [
             ("x86_64-pc-windows-gnu", 1, 9),
+            ("aarch64-pc-windows-gnullvm", 0, 7),
             ("x86_64-unknown-linux-gnu", 0, 7),
         ] {
             let target = Target::from_triple(triple).expect("a triple");

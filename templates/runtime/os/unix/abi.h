@@ -55,6 +55,7 @@ typedef uint16_t __attribute__((aligned(1), may_alias)) unaligned_u16;
 #elif defined(__aarch64__)
 #define REGISTER_ARGS 8
 #define THUNK_OFFSET 16
+#define RESULT_REGISTER 1 /* x8 has the hidden result pointer */
 #elif defined(__riscv)
 #define REGISTER_ARGS 8
 #define THUNK_OFFSET 12

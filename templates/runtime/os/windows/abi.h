@@ -1,4 +1,4 @@
-/* abi.h: names of linkage and calling convention, for COFF and the Microsoft x64 ABI. */
+/* abi.h: names of linkage and calling convention, for COFF and the ABIs of Windows. */
 #ifndef GPUSTUB_ABI_H
 #define GPUSTUB_ABI_H
 
@@ -26,17 +26,26 @@
 #define WEAK_TARGETS
 #define QUERY(name)  public_##name
 
-/* The frame of an observed call is on the stack (x86_64_coff.S). */
+/* The frame of an observed call is on the stack (asm/<arch>_coff.S). */
 #define OBSERVED_FRAME
 
-/* Bounds of the parts (x86_64_coff.S). There are no shared stubs. */
+/* Bounds of the parts (coff_table.S). There are no shared stubs. */
 #define FIRST_PART   gpustub1_p_a
 #define END_OF_PARTS gpustub1_p_c
 #define FIRST_API    gpustub1_no_api
 #define END_OF_APIS  gpustub1_no_api
 
-/* Number of argument registers, and offset of the thunk, which enters gpustub1_slow, in a trampoline. */
+/* Number of argument registers, offset of the thunk, which enters gpustub1_slow, in a trampoline, and Machine of images
+ * (PE Format, "Machine Types"). */
+#if defined(__aarch64__) || defined(_M_ARM64)
+#define REGISTER_ARGS   8
+#define THUNK_OFFSET    12
+#define RESULT_REGISTER 1 /* x8 has the hidden result pointer */
+#define MACHINE         0xaa64
+#else
 #define REGISTER_ARGS 4
 #define THUNK_OFFSET  8
+#define MACHINE       0x8664
+#endif
 
 #endif

@@ -1,5 +1,5 @@
 /* entries.c: the entry points of the run time, as the one table of all packages (abi.h): linkers keep the first. The
- * trampolines and the functions of gpustub.h, both in x86_64_coff.S, jump through it. */
+ * trampolines and the functions of gpustub.h, both in asm/<arch>_coff.S, jump through it. */
 #include "internal.h"
 
 static int public_load(const char *library);

@@ -1,4 +1,4 @@
-/* exit.c: the end of the process, or of this module: x86_64_coff.S has a destructor and a TLS callback, which tells them
+/* exit.c: the end of the process, or of this module: asm/<arch>_coff.S has a destructor and a TLS callback, which tells them
  * apart. */
 #include "internal.h"
 

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The Machine of x64 and its offset, after the signature "PE\0\0"; that offset is at 0x3c of the file (PE Format,
- * "COFF File Header"). */
-enum { MACHINE = 0x8664, HEADER_OFFSET = 0x3c, MAX_HEADER = 4096 };
+/* The offset of Machine, after the signature "PE\0\0", is at 0x3c of the file (PE Format, "COFF File Header"). DLLs for
+ * ARM64EC have that of x64, as processes have that load them. */
+enum { HEADER_OFFSET = 0x3c, MAX_HEADER = 4096 };
 
 /* Returns the reason why a file cannot be the library, or NULL. */
 const char *file_objection(const char *path)
