@@ -113,6 +113,20 @@ pub(crate) fn tool_variables(tools: &[&str], triple: &str, host: &str) -> Vec<St
     names
 }
 
+/// A help text: the C compiler of a machine.
+pub fn install_compiler(machine: &Target) -> &'static str {
+    match machine.os.as_str() {
+        "windows" => {
+            "install one: MSYS2 (https://www.msys2.org): pacman -S mingw-w64-x86_64-gcc, with its \
+             mingw64\\bin in PATH"
+        }
+        _ => {
+            "install one: Debian, Ubuntu: apt install gcc libc6-dev; Fedora: dnf install gcc; \
+             Alpine: apk add gcc musl-dev; FreeBSD: pkg install llvm"
+        }
+    }
+}
+
 /// A triple as a part of variables' names.
 fn underscores(triple: &str) -> String {
     triple.replace("-", "_").replace(".", "_")
@@ -338,10 +352,7 @@ impl Toolchain {
             ),
         );
         if !self.cross {
-            return error.help(
-                "install one: Debian, Ubuntu: apt install gcc libc6-dev; Fedora: dnf install gcc; \
-                 Alpine: apk add gcc musl-dev; FreeBSD: pkg install llvm; or set CC",
-            );
+            return error.help(format!("{}; or set CC", install_compiler(&self.target)));
         }
         let variable = underscores(triple);
         let short = match self.target.arch.as_str() {
