@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::windows::fs::{symlink_dir, symlink_file};
+use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle, RawHandle};
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -29,9 +30,19 @@ pub fn sync_directory(_directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// `None`: the number of a process that has ended is used again at once.
-pub fn is_running(_process: &str) -> Option<bool> {
-    None
+/// Whether the process with this number runs. `None`: the text is no number of a process.
+pub fn is_running(process: &str) -> Option<bool> {
+    let number = process.parse().ok()?;
+    // SAFETY: the function has no precondition.
+    let handle = unsafe { OpenProcess(SYNCHRONIZE, 0, number) };
+    if handle.is_null() {
+        return Some(io::Error::last_os_error().raw_os_error() != Some(ERROR_INVALID_PARAMETER));
+    }
+    // SAFETY: the handle was opened here.
+    let process = unsafe { OwnedHandle::from_raw_handle(handle) };
+    // Handles of other processes keep a process that has ended.
+    // SAFETY: the handle is open.
+    Some(unsafe { WaitForSingleObject(process.as_raw_handle(), 0) } == WAIT_TIMEOUT)
 }
 
 /// Copies a symbolic link, unless the copy exists. That needs the developer mode or an administrator's rights.
@@ -67,8 +78,15 @@ extern "system" fn handle(_event: u32) -> i32 {
     0
 }
 
-// <consoleapi.h>
+// <winnt.h>, <winerror.h>
+const SYNCHRONIZE: u32 = 0x0010_0000;
+const ERROR_INVALID_PARAMETER: i32 = 87;
+const WAIT_TIMEOUT: u32 = 258;
+
+// <processthreadsapi.h>, <synchapi.h>, <consoleapi.h>
 #[link(name = "kernel32")]
 unsafe extern "system" {
+    fn OpenProcess(access: u32, inherits: i32, process: u32) -> RawHandle;
+    fn WaitForSingleObject(object: RawHandle, milliseconds: u32) -> u32;
     fn SetConsoleCtrlHandler(handler: extern "system" fn(u32) -> i32, add: i32) -> i32;
 }
