@@ -38,7 +38,7 @@ pub fn read(
         _ => {
             let list = read_file(Path::new(argument), diagnostics, sources)?;
             Some(LibraryVersion {
-                name: argument.to_owned(),
+                name: slashes(Path::new(argument)),
                 functions: list.functions().cloned().collect(),
                 soname: list.soname,
                 shipped: None,
