@@ -57,7 +57,7 @@ int main(int argc, char **argv)
 {
     char tool[MAX_PATH], directory[MAX_PATH], words[MAX_PATH], output[MAX_PATH], line[3 * MAX_PATH];
     SECURITY_ATTRIBUTES inherited = {sizeof inherited, NULL, TRUE};
-    STARTUPINFOA start = {sizeof start};
+    STARTUPINFOA start = {0};
     PROCESS_INFORMATION process;
     int status = 0;
 
@@ -68,11 +68,12 @@ int main(int argc, char **argv)
     GetTempFileNameA(directory, "arg", 0, words);
     GetTempFileNameA(directory, "out", 0, output);
     write_words(words, argc - 1, argv + 1);
+    start.cb = sizeof start;
     start.dwFlags = STARTF_USESTDHANDLES;
     start.hStdOutput = CreateFileA(output, GENERIC_WRITE, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, &inherited,
                                    CREATE_ALWAYS, 0, NULL);
     start.hStdInput = start.hStdError = start.hStdOutput;
-    snprintf(line, sizeof line, "sh -c \"x86_64-w64-mingw32-%s '@%s' 2>&1; printf '\\nended %%d\\n' $?\"", strrchr(tool, '\\') + 1,
+    snprintf(line, sizeof line, "sh -c \"PATH=/usr/bin:/bin x86_64-w64-mingw32-%s '@%s' 2>&1; printf '\\nended %%d\\n' $?\"", strrchr(tool, '\\') + 1,
              translate(words));
     if (!CreateProcessA("Z:\\bin\\sh", line, NULL, NULL, TRUE, 0, NULL, NULL, &start, &process))
         return 100;

@@ -26,12 +26,12 @@ fn heavy_interrupted_runs_remove_their_temporary_directories() -> Result<()> {
     host.compile("programs/windows/waiting-compiler.c", &compiler)?;
     let temporary = host.dir().join("temporary");
     fs::create_dir(&temporary)?;
-    // wine takes other variables than these two from Unix.
+    let launch = host.program("launch.exe");
+    host.compile("programs/windows/launch.c", &launch)?;
     let temporary_name = windows_path(&temporary);
     let program = windows_path(&host.program("cargo-gpustub.exe"));
-    let line = format!(
-        "exec {PROGRAM} cmd /c 'set TEMP={temporary_name}&& set TMP={temporary_name}&& {program} gpustub doctor'"
-    );
+    let launch = launch.display();
+    let line = format!("exec {PROGRAM} {launch} '{temporary_name}' '{program} gpustub doctor'");
     // A terminal, in which wine makes a console.
     let mut script = Command::new("script");
     script.env_clear().envs(variables()?).env("TERM", "xterm");
@@ -56,10 +56,11 @@ fn heavy_interrupted_runs_remove_their_temporary_directories() -> Result<()> {
     keys.write_all(CTRL_C)?;
     keys.flush()?;
     let begin = Instant::now();
-    while child.try_wait()?.is_none() && begin.elapsed() < MAX_END {
+    let ended = host.dir().join("ended");
+    while !ended.exists() && begin.elapsed() < MAX_END {
         sleep(Duration::from_millis(20));
     }
-    let is_ended = child.try_wait()?.is_some();
+    let is_ended = ended.exists();
     drop(keys);
     child.wait()?;
     assert!(is_ended, "the run was not interrupted");
