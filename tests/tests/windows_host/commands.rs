@@ -114,7 +114,13 @@ fn write_inputs(dir: &Path) -> Result<()> {
     tool(compiler("c"), "-shared -o bin/user.dll user.c libnvcuda.a")?;
     fs::copy(dir.join("bin/user.dll"), dir.join("bin/allowed.dll"))?;
     for name in ["one", "two"] {
-        tool("gcc", &format!("-g -c {name}.c -o layers/{name}.o"))?;
+        tool(
+            "gcc",
+            &format!(
+                "-g -ffile-prefix-map={}=. -c {name}.c -o layers/{name}.o",
+                dir.display()
+            ),
+        )?;
     }
     tool("ar", "rcsD layers/one.a layers/one.o layers/two.o")?;
     Ok(())
