@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use gpustub_cdecl::{Clang, Declarations, Headers};
+use gpustub_workspace::display_path::slashes;
 use gpustub_workspace::environment::variable;
 use gpustub_workspace::error::{Error, Result};
 
@@ -29,7 +30,7 @@ impl HeaderRequest<'_> {
         let display_paths: Vec<String> = self
             .paths
             .iter()
-            .map(|path| format!("`{}`", path.display()))
+            .map(|path| format!("`{}`", slashes(path)))
             .collect();
         let display_paths = display_paths.join(", ");
         for name in &names {

@@ -8,8 +8,9 @@ use gpustub_core::plan::{LibraryPlan, Plan};
 use gpustub_core::sources::{SourceSet, functions_of};
 use gpustub_core::target::Target;
 use gpustub_engine::toolchain::assembler::assemble;
-use gpustub_engine::toolchain::{Index, Toolchain};
+use gpustub_engine::toolchain::{Index, Toolchain, help};
 use gpustub_engine::write_sources;
+use gpustub_workspace::display_path::slashes;
 use gpustub_workspace::environment::variable;
 use gpustub_workspace::error::{Error, Result};
 
@@ -161,10 +162,8 @@ pub fn archives<'a>(
 /// The C compiler for this machine, and the first line of its `--version`.
 pub fn compiler(target: &Target, scratch: &Path) -> Result<(Command, String)> {
     let failed = |reason: String| {
-        Error::new(format!("no C compiler for {}: {reason}", target.triple)).help(
-            "install one: Debian, Ubuntu: `apt install gcc libc6-dev`; Fedora: `dnf install gcc`; \
-             Alpine: `apk add gcc musl-dev`; or name one in `CC`",
-        )
+        let message = format!("no C compiler for {}: {reason}", target.triple);
+        Error::new(message).help(help::compiler(target, false))
     };
     let tool = cc::Build::new()
         .target(&target.triple)
@@ -176,7 +175,7 @@ pub fn compiler(target: &Target, scratch: &Path) -> Result<(Command, String)> {
         .cargo_warnings(false)
         .try_get_compiler()
         .map_err(|e| failed(e.to_string()))?;
-    let path = tool.path().display();
+    let path = slashes(tool.path());
     let output = Command::new(tool.path())
         .arg("--version")
         .output()

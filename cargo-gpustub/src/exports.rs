@@ -1,5 +1,6 @@
 //! Functions of a library that can be stubbed, read from the library.
 
+use gpustub_workspace::display_path::slashes;
 use std::path::Path;
 
 use gpustub_core::diag::{
@@ -32,7 +33,7 @@ pub fn read(
         names.push(symbol.name.clone());
         false
     });
-    let file = file.display();
+    let file = slashes(file);
     let mut diagnostics = Vec::new();
     if !weak.is_empty() {
         let message = format!(
@@ -84,5 +85,5 @@ pub fn exported_data(file: &Path, list: &SymbolList) -> Option<Diagnostic> {
         })
         .map(|symbol| symbol.name.clone())
         .collect();
-    data_warning(&file.display().to_string(), &data)
+    data_warning(&slashes(file), &data)
 }

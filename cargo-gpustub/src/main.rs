@@ -6,8 +6,6 @@ mod cmd;
 mod compile;
 mod dependencies;
 mod exports;
-#[cfg(unix)]
-mod interrupt;
 mod schema;
 mod scratch;
 mod shipped;
@@ -21,6 +19,7 @@ use clap::FromArgMatches;
 use gpustub_workspace::environment::variable;
 use gpustub_workspace::shell::Shell;
 use gpustub_workspace::status_line::StatusLines;
+use gpustub_workspace::{system, temporary};
 
 use crate::cli::Cli;
 
@@ -49,8 +48,7 @@ fn main() -> ExitCode {
             });
         }
     };
-    #[cfg(unix)]
-    interrupt::handle_signals();
+    system::clean_up_when_interrupted(temporary::remove_all);
     let mut shell = Shell::new(color, cli.global.verbosity(), cli.global.message_format);
     shell.enable_status_lines(StatusLines::new(
         cli.global.status_after(),

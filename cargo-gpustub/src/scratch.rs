@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use gpustub_check::read::scratch_cause;
+use gpustub_workspace::display_path::slashes;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::temporary::Temporary;
 use tempfile::TempDir;
@@ -42,7 +43,7 @@ pub fn scratch() -> Result<Scratch> {
 pub fn scratch_error(path: &str, error: &io::Error) -> Option<Error> {
     let cause = scratch_cause(error)?;
     let directory = std::env::temp_dir();
-    let directory = directory.display();
+    let directory = slashes(&directory);
     let message =
         format!("could not write a temporary file in `{directory}` for `{path}`: {cause}");
     Some(Error::new(message).help(match cause.kind() {

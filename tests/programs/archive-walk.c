@@ -10,6 +10,10 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#ifdef _WIN32
+#include <fcntl.h>
+#include <io.h>
+#endif
 
 static const char *status_name(int status) {
     static const char *const names[] = {"ok", "not-an-archive", "no-views", "unsupported", "malformed", "moved", "compressed", "decompression", "changed"};
@@ -246,6 +250,11 @@ int main(int count, char **words) {
     struct gpustub_archive archive;
     struct gpustub_archive_view view;
     int status;
+#ifdef _WIN32
+    /* Streams are text there, in which 1A ends the input and a line ends with two bytes. */
+    _setmode(_fileno(stdin), _O_BINARY);
+    _setmode(_fileno(stdout), _O_BINARY);
+#endif
     if (count == 1) {
         walk_stream();
     } else if (strcmp(words[1], "match") == 0) {

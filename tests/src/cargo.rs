@@ -49,3 +49,10 @@ pub fn gpustub(words: &[&str]) -> Result<Command> {
     command.current_dir(repository()).arg("gpustub").args(words);
     Ok(command)
 }
+
+/// Directory of the packages that cargo has downloaded.
+pub fn home() -> Result<PathBuf> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let default = std::env::var_os("HOME").map(|home| Path::new(&home).join(".cargo"));
+    home.or(default).ok_or_else(|| "no HOME".into())
+}

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
 use gpustub_workspace::codes;
+use gpustub_workspace::display_path::slashes;
 
 use super::{arguments, command};
 
@@ -103,7 +104,7 @@ fn messages_and_documents_quote_command_lines_that_parse() {
             extension,
             Some("rs" | "md" | "hbs" | "c" | "h" | "yml" | "yaml" | "toml")
         );
-        let name = path.display().to_string();
+        let name = slashes(&path);
         if !is_text || name.contains("/target/") {
             continue;
         }

@@ -12,6 +12,7 @@ use std::path::Path;
 
 use gpustub_core::diag::{Diagnostic, MALFORMED_SUPER_ARCHIVE};
 use gpustub_engine::archive::replace;
+use gpustub_workspace::display_path::slashes;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::output::number;
 use gpustub_workspace::report::Sources;
@@ -44,7 +45,7 @@ pub fn run(options: &Archive, shell: &mut Shell) -> Result<bool> {
             archive.verify()?;
             let summary = format!(
                 "{}: {}, {} distinct contents",
-                options.file.display(),
+                slashes(&options.file),
                 number(archive.view_count(), "view"),
                 archive.contents_count()
             );
@@ -63,11 +64,11 @@ fn refresh(path: &Path, shell: &mut Shell) -> Result<bool> {
                 .map_err(|e| Error::io("write", path, &e))?;
             let verb = if is_written { "Refreshed" } else { "Fresh" };
             let members = number(changed_count, "changed member");
-            shell.status(verb, format!("{}: {members}", path.display()));
+            shell.status(verb, format!("{}: {members}", slashes(path)));
             Ok(true)
         }
         Err(error) => {
-            let message = format!("`{}` cannot be refreshed: {error}", path.display());
+            let message = format!("`{}` cannot be refreshed: {error}", slashes(path));
             let diagnostic = Diagnostic::error(&MALFORMED_SUPER_ARCHIVE, message)
                 .help("names, order and symbols of members must be as before: build it again");
             shell.diagnostics(&[diagnostic], &Sources::new())?;

@@ -13,6 +13,7 @@ use gpustub_core::plan::Inputs;
 use gpustub_core::planner::plan;
 use gpustub_core::sources::render;
 use gpustub_core::target::Target;
+use gpustub_workspace::display_path::slashes;
 use gpustub_workspace::edit::templates;
 use gpustub_workspace::environment::variable;
 use gpustub_workspace::error::{Error, Result};
@@ -44,7 +45,7 @@ pub fn run(options: &cli::Doctor, shell: &mut Shell) -> Result<bool> {
     print_machine(&machine, shell)?;
 
     let mut clean = true;
-    for mut subject in subjects(options, shell)? {
+    for mut subject in subjects(options, &host, shell)? {
         subject.inputs.require_header_versions = false;
         // Stubs that another package provides are examined as well.
         for stub in &mut subject.manifest.stubs {
@@ -87,8 +88,8 @@ pub fn run(options: &cli::Doctor, shell: &mut Shell) -> Result<bool> {
     Ok(clean)
 }
 
-/// The declared libraries of each package, or all libraries if nothing is declared.
-fn subjects(options: &cli::Doctor, shell: &mut Shell) -> Result<Vec<Subject>> {
+/// The declared libraries of each package, or all libraries of this system if nothing is declared.
+fn subjects(options: &cli::Doctor, host: &Target, shell: &mut Shell) -> Result<Vec<Subject>> {
     let workspace = match Workspace::load(&options.cargo, Depth::Members) {
         Ok(workspace) => Some(workspace),
         Err(error) if options.cargo.manifest.manifest_path.is_some() => return Err(error),
@@ -116,8 +117,11 @@ fn subjects(options: &cli::Doctor, shell: &mut Shell) -> Result<Vec<Subject>> {
         }
     }
     if subjects.is_empty() {
-        let (manifest, diagnostics) =
-            shipped::manifest(Library::builtin_ids().map(|id| (id, Some("none"))));
+        let ids = Library::builtin_ids().filter(|id| {
+            let names = Library::builtin(id).and_then(|library| library.load_names.get(&host.os));
+            names.is_some_and(|names| !names.is_empty())
+        });
+        let (manifest, diagnostics) = shipped::manifest(ids.map(|id| (id, Some("none"))));
         subjects.push(Subject {
             title: "all known libraries".into(),
             manifest,
@@ -135,7 +139,7 @@ fn describe_machine(host: &Target) -> Result<Value> {
     let linkers: Vec<String> = ["ld", "ld.lld", "ld.mold", "ld.gold"]
         .into_iter()
         .filter_map(find_in_path)
-        .map(|path| path.display().to_string())
+        .map(|path| slashes(&path))
         .collect();
     Ok(json!({
         "reason": "machine",
@@ -213,7 +217,8 @@ fn print_reports(title: &str, output: &str, shell: &mut Shell) -> Result<()> {
 /// Path of a program in a directory of `PATH`.
 fn find_in_path(name: &str) -> Option<PathBuf> {
     let path = variable("PATH")?;
+    let file = format!("{name}{}", env::consts::EXE_SUFFIX);
     env::split_paths(&path)
-        .map(|directory| directory.join(name))
+        .map(|directory| directory.join(&file))
         .find(|file| file.is_file())
 }

@@ -11,6 +11,7 @@ mod plan;
 use gpustub_check::ContainerKind;
 use gpustub_core::diag::has_errors;
 use gpustub_repair::StubPlan;
+use gpustub_workspace::display_path::slashes;
 use gpustub_workspace::error::Result;
 use gpustub_workspace::output::number;
 use gpustub_workspace::report::Sources;
@@ -151,7 +152,7 @@ fn reason_to_copy(repair: &PlannedRepair) -> &'static str {
 fn show_written(repair: &PlannedRepair, shell: &mut Shell) {
     let images = repair.plan.images.len();
     if images == 0 {
-        let target = repair.input.target.display();
+        let target = slashes(&repair.input.target);
         let reason = reason_to_copy(repair);
         shell.status("Copied", format!("{target}: {reason}"));
         return;

@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use gpustub_check::read::Zip;
+use gpustub_workspace::display_path::slashes;
 use gpustub_workspace::error::{Error, Result};
 
 /// Headers by their path below the tree: `include/cuda.h`.
@@ -28,7 +29,7 @@ pub fn read(path: &Path) -> Result<Headers> {
         copied.add_wheel(path)?;
     }
     if copied.headers.is_empty() {
-        let error = Error::new(format!("no headers in `{}`", path.display()));
+        let error = Error::new(format!("no headers in `{}`", slashes(path)));
         return Err(error.help(
             "name a toolkit's directory, its `include`, or a wheel such as nvidia-cuda-runtime-cu12",
         ));
@@ -69,7 +70,7 @@ impl CopiedHeaders {
     fn add_wheel(&mut self, path: &Path) -> Result<()> {
         let file = File::open(path).map_err(|e| Error::io("read", path, &e))?;
         let failed = |e: io::Error| {
-            let message = format!("could not read `{}` as a wheel: {e}", path.display());
+            let message = format!("could not read `{}` as a wheel: {e}", slashes(path));
             Error::new(message).help("name a *.whl file, or a directory with headers")
         };
         let wheel = Zip::new(file).map_err(failed)?;
@@ -94,7 +95,7 @@ impl CopiedHeaders {
             let message = format!(
                 "more than {} MiB of headers in `{}`",
                 MAX_BYTES >> 20,
-                path.display()
+                slashes(path)
             );
             return Err(Error::new(message).help("name a directory with the headers only"));
         }

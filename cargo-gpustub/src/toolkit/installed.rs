@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gpustub_core::version::{HeaderVersion, Version};
+use gpustub_workspace::display_path::slashes;
 use gpustub_workspace::environment::variable;
 
 use crate::dependencies::Dependency;
@@ -93,7 +94,7 @@ pub fn installed(family_name: &str) -> Option<DetectedVersion> {
         .find_map(|name| variable(name))
         .map_or_else(|| PathBuf::from(family.root), PathBuf::from);
     let (version, file) = version(family, &root)?;
-    DetectedVersion::release(version, file.display().to_string())
+    DetectedVersion::release(version, slashes(&file))
 }
 
 /// Versions that features of binding crates name: `cuda-12080` of cudarc is 12.8.

@@ -3,6 +3,8 @@
 //! The default level of a rule is overridden by the policy of the workspace, then by that of the
 //! package whose directory contains the file, then by the command line.
 
+use std::path::Path;
+
 use gpustub_core::date::Date;
 use gpustub_core::diag::{DEVICE_LINKED_ARCHIVE, Diagnostic, Level};
 use gpustub_core::manifest::{Allow, Policy, RuleLevel};
@@ -143,7 +145,7 @@ impl<'a> PolicyEngine<'a> {
             if !layer.everywhere
                 && !path
                     .as_ref()
-                    .is_some_and(|path| is_below(path, layer.directory))
+                    .is_some_and(|path| is_below(path, &absolute(layer.directory, ".")))
             {
                 continue;
             }
@@ -248,9 +250,9 @@ fn matches_pattern(pattern: &str, text: &str) -> bool {
     rest.ends_with(suffix)
 }
 
-/// A path from the root, without `.` and `..`.
+/// A path from the root, without `.` and `..`; on Windows `/` and the drive.
 fn absolute(directory: &str, path: &str) -> String {
-    let joined = if path.starts_with('/') {
+    let joined = if Path::new(path).has_root() {
         path.to_owned()
     } else {
         format!("{directory}/{path}")

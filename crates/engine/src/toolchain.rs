@@ -22,7 +22,7 @@
 pub mod assembler;
 mod coff_archive;
 mod finder;
-mod help;
+pub mod help;
 #[cfg(feature = "device-link")]
 mod linker;
 mod macos;

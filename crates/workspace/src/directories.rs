@@ -8,6 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use crate::display_path::slashes;
 use crate::error::{Error, Result};
 use toml_edit::{DocumentMut, Item, TableLike};
 
@@ -214,7 +215,7 @@ pub(crate) fn read(directory: &Path) -> Result<Option<DocumentMut>> {
         Ok(document) => Ok(Some(document)),
         Err(e) => Err(Error::new(format!(
             "could not parse `{}`: {}",
-            path.display(),
+            slashes(&path),
             e.message()
         ))),
     }

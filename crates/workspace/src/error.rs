@@ -1,5 +1,6 @@
 //! Errors that keep a command from running.
 
+use crate::display_path::slashes;
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -34,7 +35,7 @@ impl Error {
 
     /// "could not `verb` `path`: `cause`".
     pub fn io(verb: &str, path: &Path, cause: &io::Error) -> Self {
-        let error = Self::new(format!("could not {verb} `{}`: {cause}", path.display()));
+        let error = Self::new(format!("could not {verb} `{}`: {cause}", slashes(path)));
         // Windows shells write UTF-16 when output is redirected.
         match cause.kind() {
             io::ErrorKind::InvalidData => error.help("save the file as UTF-8"),

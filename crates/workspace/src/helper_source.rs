@@ -11,6 +11,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::display_path::slashes;
 use crate::edit::cargo_toml::{self, HELPER, REQUIREMENT};
 use cargo_metadata::{Dependency, Package};
 use serde_json::Value as Json;
@@ -157,7 +158,7 @@ pub fn patch_for_version() -> Option<String> {
     let mut source = InlineTable::new();
     match checkout {
         Some(checkout) => {
-            let helper = checkout.join(HELPER).display().to_string();
+            let helper = slashes(&checkout.join(HELPER));
             source.insert("path", helper.into());
         }
         None => drop(source.insert("git", env!("CARGO_PKG_REPOSITORY").into())),
@@ -300,7 +301,7 @@ fn decoded(text: &str) -> String {
 /// `to` as manifests in `from` have it.
 pub(crate) fn relative(to: &Path, from: &Path) -> String {
     let path = pathdiff::diff_paths(to, from).unwrap_or_else(|| to.to_owned());
-    path.display().to_string().replace('\\', "/")
+    slashes(&path)
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ pub mod selection;
 pub mod shared_root;
 pub mod shell;
 pub mod status_line;
+pub mod system;
 pub mod tables;
 pub mod temporary;
 pub mod workspace;

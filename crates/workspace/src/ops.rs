@@ -13,6 +13,7 @@ use diffy::{DiffOptions, Line, PatchFormatter};
 
 use crate::display_path::display_path;
 use crate::error::{Error, Result};
+use crate::system;
 use crate::temporary::Temporary;
 
 /// A change to one file.
@@ -58,7 +59,7 @@ impl Operation {
 
     /// Makes the file executable.
     pub fn executable(mut self) -> Self {
-        self.becomes_program = !is_program(&self.path);
+        self.becomes_program = !system::is_program(&self.path);
         self
     }
 
@@ -313,44 +314,13 @@ fn replace(path: &Path, neighbour: &Path, after: &[u8], is_program: bool) -> io:
         file.set_permissions(metadata.permissions())?;
     }
     if is_program {
-        make_program(&file)?;
+        system::make_program(&file)?;
     }
     file.write_all(after)?;
     file.sync_all()?;
     drop(file);
     fs::rename(neighbour, path)?;
-    // The directory entry must be synced as well; only Unix can open a directory for that.
-    if cfg!(unix) {
-        File::open(directory_of(path))?.sync_all()?;
-    }
-    Ok(())
-}
-
-/// Whether a file is executable; always true on systems without that permission.
-#[cfg(unix)]
-fn is_program(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o100 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_program(_path: &Path) -> bool {
-    true
-}
-
-/// Grants execute permission to everyone with read permission.
-#[cfg(unix)]
-fn make_program(file: &File) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    let mut permissions = file.metadata()?.permissions();
-    let mode = permissions.mode();
-    permissions.set_mode(mode | (mode & 0o444) >> 2);
-    file.set_permissions(permissions)
-}
-
-#[cfg(not(unix))]
-fn make_program(_file: &File) -> io::Result<()> {
-    Ok(())
+    system::sync_directory(directory_of(path))
 }
 
 pub(crate) fn directory_of(path: &Path) -> &Path {
@@ -375,7 +345,7 @@ fn prefix(path: &Path) -> String {
 /// Maximum number of times that a removed neighbour is written again.
 const MAX_LOST_NEIGHBOURS: usize = 10;
 
-/// Age from which a neighbour counts as a leftover on systems without `/proc`: far more than
+/// Age from which a neighbour counts as a leftover on systems that do not name running processes: far more than
 /// writing one file takes.
 const LEFTOVER_AGE: Duration = Duration::from_secs(60);
 
@@ -404,8 +374,8 @@ fn is_leftover(entry: &fs::DirEntry, process: &str) -> bool {
     if process == std::process::id().to_string() {
         return true;
     }
-    if Path::new("/proc/self").exists() {
-        return !Path::new("/proc").join(process).exists();
+    if let Some(is_running) = system::is_running(process) {
+        return !is_running;
     }
     let modified = entry.metadata().and_then(|metadata| metadata.modified());
     modified.is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age >= LEFTOVER_AGE))

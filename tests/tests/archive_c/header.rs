@@ -1,14 +1,15 @@
 //! The header in C and C++, without warnings, dependencies or allocation.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::process::Command;
 
-use gpustub_tests::Result;
 use gpustub_tests::command::succeed;
 use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, wine};
 
 use crate::cases::all;
-use crate::walker::{Walker, include};
+use crate::walker::{Machine, Walker, include};
 
 const STRICT: [&str; 7] = [
     "-Wall",
@@ -66,10 +67,70 @@ fn other_hosts_give_the_same_answers() -> Result<()> {
         ("arm-linux-gnueabihf-gcc", "qemu-arm"),
     ] {
         let compiler = [compiler, "-std=c99", "-O2", "-static"];
-        answers_are_right(&compile(&compiler)?.emulated(emulator), &compiler)?;
+        let walker = compile(&compiler)?.on(Machine::Emulated(emulator));
+        answers_are_right(&walker, &compiler)?;
     }
     Ok(())
 }
+
+#[test]
+#[ignore = "needs mingw-w64 and wine: ./tests/run"]
+fn windows_gives_the_same_answers() -> Result<()> {
+    for [language, standard] in [["c", "-std=c99"], ["c++", "-std=c++11"]] {
+        let compiler = [wine::compiler(language), standard, "-x", language, "-O2"];
+        answers_are_right(&compile(&compiler)?.on(Machine::Windows), &compiler)?;
+    }
+    Ok(())
+}
+
+/// The functions of `<string.h>` that the header calls. Microsoft's headers are at hand in its SDK alone.
+const STRING_H: &str = "#include <stddef.h>\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\
+    int memcmp(const void *, const void *, size_t);\nvoid *memcpy(void *, const void *, size_t);\n\
+    void *memset(void *, int, size_t);\nsize_t strlen(const char *);\n\
+    #ifdef __cplusplus\nconst void *memchr(const void *, int, size_t);\n}\n\
+    #else\nvoid *memchr(const void *, int, size_t);\n#endif\n";
+
+/// As Microsoft's compiler, clang takes no extension of GNU's.
+#[test]
+#[ignore = "needs clang 19: ./tests/run"]
+fn compilers_for_msvc_compile_it_without_warnings() -> Result<()> {
+    let dir = scratch()?;
+    fs::write(dir.path().join("string.h"), STRING_H)?;
+    for file in ["all.c", "all.cpp"] {
+        fs::write(
+            dir.path().join(file),
+            "#include <gpustub_archive_verify.h>\n",
+        )?;
+    }
+    for (standard, file) in [
+        ("c11", "all.c"),
+        ("c17", "all.c"),
+        ("c++14", "all.cpp"),
+        ("c++17", "all.cpp"),
+        ("c++20", "all.cpp"),
+    ] {
+        let mut clang = Command::new("clang-19");
+        clang.current_dir(dir.path()).args(MSVC);
+        clang.args(["-imsvc", ".", "-I"]).arg(include());
+        succeed(clang.args([&format!("/std:{standard}"), file]))?;
+    }
+    Ok(())
+}
+
+const MSVC: [&str; 12] = [
+    "--driver-mode=cl",
+    "--target=x86_64-pc-windows-msvc",
+    "/nologo",
+    "/Zs",
+    "/W4",
+    "/WX",
+    "/permissive-",
+    "-Wpedantic",
+    "-Wgnu",
+    "-Xclang",
+    "-fgnuc-version=0",
+    "-fms-compatibility-version=19.29",
+];
 
 /// A file with all functions refers to these of the C library, which allocate nothing.
 #[test]
@@ -77,7 +138,7 @@ fn it_needs_no_library_and_allocates_nothing() -> Result<()> {
     let dir = scratch()?;
     // As ordinary functions, all are compiled.
     let source = "#define inline\n#include <string.h>\n#define static\n#include <gpustub_archive_verify.h>\n";
-    std::fs::write(dir.path().join("all.c"), source)?;
+    fs::write(dir.path().join("all.c"), source)?;
     let mut compile = Command::new("gcc");
     compile.current_dir(dir.path()).arg("-I").arg(include());
     compile.args(["-std=c99", "-O2", "-ffreestanding", "-fno-stack-protector"]);

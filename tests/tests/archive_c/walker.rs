@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use gpustub_tests::command::succeed;
 use gpustub_tests::scratch::scratch;
+use gpustub_tests::wine::wine;
 use gpustub_tests::{Result, repository};
 use tempfile::TempDir;
 
@@ -18,8 +19,16 @@ pub fn include() -> PathBuf {
 /// The compiled program.
 pub struct Walker {
     dir: TempDir,
-    /// Emulator of the program's machine, if it is another one.
-    emulator: Option<&'static str>,
+    machine: Machine,
+}
+
+/// Machine of a program.
+#[derive(Clone, Copy)]
+pub enum Machine {
+    Native,
+    /// The program that emulates it.
+    Emulated(&'static str),
+    Windows,
 }
 
 impl Walker {
@@ -47,7 +56,7 @@ impl Walker {
         let dir = scratch()?;
         let walker = Self {
             dir,
-            emulator: None,
+            machine: Machine::Native,
         };
         let mut compile = Command::new(compiler[0]);
         compile.args(&compiler[1..]).arg("-I").arg(include());
@@ -56,10 +65,9 @@ impl Walker {
         Ok(walker)
     }
 
-    /// Runs the program with an emulator.
-    pub fn emulated(self, emulator: &'static str) -> Self {
-        let emulator = Some(emulator);
-        Self { emulator, ..self }
+    /// The program on its machine.
+    pub fn on(self, machine: Machine) -> Self {
+        Self { machine, ..self }
     }
 
     fn program(&self) -> PathBuf {
@@ -68,13 +76,15 @@ impl Walker {
 
     /// Runs it with these words and this input.
     pub fn run(&self, words: &[&Path], input: Vec<u8>) -> Result<String> {
-        let mut command = match self.emulator {
-            None => Command::new(self.program()),
-            Some(emulator) => {
+        let mut command = match self.machine {
+            Machine::Native => Command::new(self.program()),
+            Machine::Emulated(emulator) => {
                 let mut command = Command::new(emulator);
                 command.arg(self.program());
                 command
             }
+            // GCC for Windows adds the extension.
+            Machine::Windows => wine(&self.program().with_extension("exe"))?,
         };
         command.args(words).stdin(Stdio::piped());
         let mut child = command

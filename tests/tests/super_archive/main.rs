@@ -13,3 +13,4 @@ mod reads;
 mod refresh;
 mod sample;
 mod second_reader;
+mod windows;

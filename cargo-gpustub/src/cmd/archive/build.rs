@@ -12,6 +12,7 @@ use gpustub_engine::archive::{self, LayerPaths, MappedLayers};
 use gpustub_superarchive::{
     CanonicalBitcode, LayerId, Outcome, Plan, Request, Source, View, ViewId,
 };
+use gpustub_workspace::display_path::slashes;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::output::number;
 use gpustub_workspace::report::Sources;
@@ -58,7 +59,7 @@ pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
     };
     let plan = {
         let status = shell.status_line("Building");
-        let output = options.output.display();
+        let output = slashes(&options.output);
         status.show(|| format!("{output}: resolving {} views", request.views.len()));
         Plan::new(&request)
     };
@@ -89,7 +90,7 @@ pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
 
 /// Writes the super-archive and prints its size.
 fn write(plan: &Plan<'_, '_>, view_count: usize, path: &Path, shell: &mut Shell) -> Result<()> {
-    let output = path.display();
+    let output = slashes(path);
     let is_written = {
         let status = shell.status_line("Building");
         status.show(|| format!("{output}: writing {} bytes", plan.size()));
@@ -206,7 +207,7 @@ fn from_paths(options: &ArchiveBuild) -> Result<ArchiveSpec> {
             if layers.contains(&layer) {
                 return Err(Error::new(format!(
                     "view `{name}` names `{}` twice",
-                    path.display()
+                    slashes(path)
                 )));
             }
             layers.push(layer);
@@ -274,7 +275,7 @@ fn layers(paths: &[&Path], interposable: &[String]) -> Result<Vec<LayerPaths>> {
             name: if is_unique {
                 stem.clone()
             } else {
-                path.display().to_string()
+                slashes(path)
             },
             paths: vec![path.to_path_buf()],
             interposable: interposable.contains(stem),
@@ -317,10 +318,10 @@ fn refuse_input(output: &Path, inputs: &MappedLayers) -> Result<()> {
             let message = if path.is_dir() {
                 format!(
                     "the output is in `{}`, which is one of the inputs",
-                    path.display()
+                    slashes(path)
                 )
             } else {
-                format!("`{}` is one of the inputs", path.display())
+                format!("`{}` is one of the inputs", slashes(path))
             };
             return Err(Error::new(message).help("write another file: `-o all.a`"));
         }

@@ -9,6 +9,7 @@ use std::path::Path;
 use gpustub_archive::{SuperArchive, View};
 use gpustub_engine::archive::replace;
 use gpustub_superarchive::{Binding, Definition, Input, write_archive};
+use gpustub_workspace::display_path::slashes;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::output::number;
 use gpustub_workspace::shell::Shell;
@@ -31,13 +32,13 @@ pub fn run(
             let verb = if is_written { "Extracted" } else { "Fresh" };
             shell.status(
                 verb,
-                format!("{}: {}", path.display(), number(count, "member")),
+                format!("{}: {}", slashes(path), number(count, "member")),
             );
         } else if let Some(directory) = &options.out_dir {
             write_files(&members, directory)?;
             shell.status(
                 "Extracted",
-                format!("{}: {}", directory.display(), number(count, "file")),
+                format!("{}: {}", slashes(directory), number(count, "file")),
             );
         }
     }
@@ -85,7 +86,7 @@ fn write_view(members: &[Input<'_>], path: &Path, super_archive: &Path) -> Resul
             .canonicalize()
             .is_ok_and(|input| input == output)
     {
-        let error = Error::new(format!("`{}` is the super-archive itself", path.display()));
+        let error = Error::new(format!("`{}` is the super-archive itself", slashes(path)));
         return Err(error.help("write another file: `-o view.a`"));
     }
     replace(path, &|mut out: &mut dyn Write| {

@@ -8,6 +8,7 @@ use std::path::Path;
 use gpustub_archive::{SuperArchive, View};
 use gpustub_core::diag::{Diagnostic, MALFORMED_SUPER_ARCHIVE};
 use gpustub_core::suggest::nearest;
+use gpustub_workspace::display_path::slashes;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::report::Sources;
 use gpustub_workspace::shell::Shell;
@@ -47,7 +48,7 @@ pub fn with_archive(
         Ok(is_clean) => Ok(is_clean),
         Err(Failure::Command(error)) => Err(error),
         Err(Failure::File(error)) => {
-            let message = format!("`{}`: {error}", path.display());
+            let message = format!("`{}`: {error}", slashes(path));
             let diagnostic =
                 Diagnostic::error(&MALFORMED_SUPER_ARCHIVE, message).help(help(&error));
             shell.diagnostics(&[diagnostic], &Sources::new())?;

@@ -181,7 +181,7 @@ impl Policies {
 pub fn start_directory(options: &Selection) -> Result<PathBuf> {
     let manifest = options.manifest.manifest_path.as_deref();
     if let Some(path) = manifest.filter(|path| !path.is_file()) {
-        return Err(Error::new(format!("no file `{}`", path.display()))
+        return Err(Error::new(format!("no file `{}`", slashes(path)))
             .help("name a Cargo.toml with `--manifest-path`"));
     }
     let start = match manifest.map(std::path::absolute) {

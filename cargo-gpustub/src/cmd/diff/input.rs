@@ -7,6 +7,7 @@ use gpustub_core::library::Library;
 use gpustub_core::symbols::{Symbol, SymbolList};
 use gpustub_core::version::Version;
 use gpustub_image::{SymbolRequirements, read_library_symbols_file};
+use gpustub_workspace::display_path::slashes;
 use gpustub_workspace::error::Error;
 use gpustub_workspace::report::Sources;
 
@@ -37,7 +38,7 @@ pub fn read(
         _ => {
             let list = read_file(Path::new(argument), diagnostics, sources)?;
             Some(LibraryVersion {
-                name: argument.to_owned(),
+                name: slashes(Path::new(argument)),
                 functions: list.functions().cloned().collect(),
                 soname: list.soname,
                 shipped: None,
@@ -89,7 +90,7 @@ fn read_file(
         .extension()
         .is_some_and(|extension| extension == "symbols")
     {
-        let name = path.display().to_string();
+        let name = slashes(path);
         return match std::fs::read_to_string(path) {
             Ok(text) => {
                 let (list, list_diagnostics) = SymbolList::parse(&name, &text);

@@ -4,6 +4,7 @@
 use std::path;
 
 use gpustub_archive::C_FILES;
+use gpustub_workspace::display_path::slashes;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::ops::Operation;
 use gpustub_workspace::shell::Shell;
@@ -22,13 +23,13 @@ pub fn run(options: &cli::ExportArchiveHeader, shell: &mut Shell) -> Result<bool
     let mut operations = Vec::new();
     for (name, text) in C_FILES {
         let path = root.join(name);
-        let display_path = path.display().to_string();
+        let display_path = slashes(&path);
         operations.push(Operation::write(path, display_path, text)?);
     }
     install(operations, &root, shell)?;
     shell.note(format!(
         "next: `cc $(pkg-config --cflags gpustub-archive)` with PKG_CONFIG_PATH=\"{}\", or `find_package(gpustub-archive)`",
-        root.join("share/pkgconfig").display()
+        slashes(&root.join("share/pkgconfig"))
     ));
     Ok(true)
 }

@@ -18,6 +18,7 @@ use gpustub_engine::device_link::check_loadable;
 use gpustub_engine::device_link::metadata::{DeviceLibrary, parse};
 use gpustub_engine::toolchain::shared::link_file;
 use gpustub_workspace::cargo;
+use gpustub_workspace::display_path::slashes;
 use gpustub_workspace::edit::templates;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::ops::Operation;
@@ -73,7 +74,7 @@ pub fn run(options: &cli::ExportDeviceLink, shell: &mut Shell) -> Result<bool> {
     let mut operations = Vec::new();
     for (name, content) in files {
         let path = root.join(name);
-        let display_path = path.display().to_string();
+        let display_path = slashes(&path);
         operations.push(match content {
             Content::Copy(source) => Operation::write(path, display_path, read(&source)?)?,
             Content::Text(text) => Operation::write(path, display_path, text)?,
@@ -90,7 +91,7 @@ pub fn run(options: &cli::ExportDeviceLink, shell: &mut Shell) -> Result<bool> {
     shell.note(format!(
         "next: `find_package({})` with -DCMAKE_PREFIX_PATH=\"{}\"",
         package.name,
-        root.display()
+        slashes(&root)
     ));
     Ok(true)
 }
@@ -266,8 +267,8 @@ fn add_file(files: &mut Files, name: String, source: &Path) -> Result<()> {
     }
     Err(Error::new(format!(
         "`{name}` would be two files: {} and {}",
-        previous.display(),
-        source.display()
+        slashes(&previous),
+        slashes(source)
     ))
     .help("give one of them another name"))
 }
@@ -293,12 +294,12 @@ fn add_headers(files: &mut Files, library: &str, dir: &Path) -> Result<()> {
             if count > MAX_HEADERS {
                 return Err(Error::new(format!(
                     "device-link.{library}: more than {MAX_HEADERS} files in {}",
-                    dir.display()
+                    slashes(dir)
                 ))
                 .help("name only directories of the library's own headers in `include-dirs`"));
             }
             if path.is_file() {
-                let header = path.strip_prefix(dir).unwrap_or(&path).display();
+                let header = slashes(path.strip_prefix(dir).unwrap_or(&path));
                 add_file(files, format!("include/{library}/{header}"), &path)?;
             }
         }

@@ -24,6 +24,7 @@ use gpustub_core::plan::{LibraryPlan, Plan};
 use gpustub_core::sources::{SourceSet, render_for_c};
 use gpustub_core::target::Target;
 use gpustub_engine::toolchain::shared::version_script;
+use gpustub_workspace::display_path::slashes;
 use gpustub_workspace::edit::templates;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::ops::Operation;
@@ -310,7 +311,7 @@ fn remove_stale(files: &mut Files<'_>) -> Result<()> {
     }
     stale.sort_unstable();
     for path in stale {
-        let display_path = path.display().to_string();
+        let display_path = slashes(&path);
         files
             .operations
             .push(Operation::remove(path, display_path)?);
@@ -319,7 +320,7 @@ fn remove_stale(files: &mut Files<'_>) -> Result<()> {
 }
 
 fn next_step(options: &cli::ExportStubs, plan: &Plan, name: Option<&str>) -> String {
-    let out = options.out_dir.display();
+    let out = slashes(&options.out_dir);
     let link_names = || {
         let stubbed = plan.libraries.iter().filter(|library| library.stubbed);
         stubbed.flat_map(|library| &library.library.link_names)

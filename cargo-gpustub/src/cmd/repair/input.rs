@@ -11,7 +11,7 @@ use gpustub_repair::loaders;
 use gpustub_repair::record::is_record;
 use gpustub_repair::verify::record_fault;
 use gpustub_repair::wheel::Wheel;
-use gpustub_workspace::display_path::display_path;
+use gpustub_workspace::display_path::{display_path, slashes};
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::status_line::StatusLine;
 use memmap2::Mmap;
@@ -226,7 +226,7 @@ fn file_name(path: &Path) -> Result<String> {
         .or_else(|| full_path.file_name())
         .and_then(|name| name.to_str())
         .map(str::to_owned)
-        .ok_or_else(|| Error::new(format!("the name of `{}` is not UTF-8", path.display())))
+        .ok_or_else(|| Error::new(format!("the name of `{}` is not UTF-8", slashes(path))))
 }
 
 fn parent(path: &Path) -> String {
@@ -243,7 +243,7 @@ impl Input {
             Source::Files(files) if files.len() == 1 => &self.target.join(&files[0].0),
             _ => &self.target,
         };
-        path.display().to_string()
+        slashes(path)
     }
 
     /// Maps an image. Images of wheels are unpacked into unnamed files.

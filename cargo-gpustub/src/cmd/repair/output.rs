@@ -12,9 +12,11 @@ use gpustub_image::read_link_facts;
 use gpustub_repair::names::is_stub_file;
 use gpustub_repair::record::{self, Entry, Hasher, is_record};
 use gpustub_repair::wheel::{Changes, Wheel, WriteFn};
+use gpustub_workspace::display_path::slashes;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::ops;
 use gpustub_workspace::status_line::StatusLine;
+use gpustub_workspace::system::copy_link;
 
 use super::input::Source;
 use super::plan::PlannedRepair;
@@ -25,7 +27,7 @@ pub fn refuse_to_replace(repairs: &[PlannedRepair], options: &cli::Repair) -> Re
     let mut targets = BTreeSet::new();
     for repair in repairs {
         for (source, target) in sources_and_targets(repair) {
-            let path = target.display();
+            let path = slashes(&target);
             if !targets.insert(target.clone()) {
                 return Err(
                     Error::new(format!("two inputs would be written to `{path}`"))
@@ -53,7 +55,7 @@ pub fn refuse_to_replace(repairs: &[PlannedRepair], options: &cli::Repair) -> Re
             && let Ok(out_dir) = existing_ancestor(&options.out_dir).canonicalize()
             && out_dir.starts_with(directory)
         {
-            let message = format!("`{}` is in `{}`", options.out_dir.display(), path.display());
+            let message = format!("`{}` is in `{}`", slashes(&options.out_dir), slashes(path));
             return Err(Error::new(message).help("name a directory outside of it with `--out-dir`"));
         }
     }
@@ -232,7 +234,7 @@ fn write_directory(
         let Some(name) = name.to_str() else {
             return Err(Error::new(format!(
                 "the name of `{}` is not UTF-8",
-                path.display()
+                slashes(&path)
             )));
         };
         let member = if inside.is_empty() {
@@ -245,31 +247,13 @@ fn write_directory(
         if kind.is_dir() {
             write_directory(repair, &path, &member, status)?;
         } else if kind.is_symlink() {
-            copy_link(&path, &to)?;
+            copy_link(&path, &to).map_err(|e| Error::io("write", &to, &e))?;
         } else if kind.is_file() && !is_left_out(repair, &member) {
             status.show(|| member.clone());
             write_file(repair, &member, &path, &to)?;
         }
     }
     Ok(())
-}
-
-#[cfg(unix)]
-fn copy_link(from: &Path, to: &Path) -> Result<()> {
-    fs::read_link(from)
-        .and_then(|target| match fs::read_link(to) {
-            Ok(old_target) if old_target == target => Ok(()),
-            _ => std::os::unix::fs::symlink(target, to),
-        })
-        .map_err(|e| Error::io("write", to, &e))
-}
-
-#[cfg(not(unix))]
-fn copy_link(from: &Path, _to: &Path) -> Result<()> {
-    Err(Error::new(format!(
-        "`{}` is a link, which is copied on Unix only",
-        from.display()
-    )))
 }
 
 /// Whether a file of the directory is not copied: a removed copy, a `RECORD` that is written later, or its

@@ -6,15 +6,13 @@ use super::msvc::Family;
 use super::tool::underscores;
 
 /// Help for a machine without a C compiler. `cross`: the target is not this machine.
-pub(super) fn compiler(target: &Target, cross: bool) -> String {
+pub fn compiler(target: &Target, cross: bool) -> String {
     let variable = underscores(&target.triple);
     if target.env == "msvc" {
         return visual_studio(target, cross);
     }
     if !cross {
-        return "install one: Debian, Ubuntu: apt install gcc libc6-dev; Fedora: dnf install gcc; \
-                Alpine: apk add gcc musl-dev; FreeBSD: pkg install llvm; or set CC"
-            .to_owned();
+        return native_compiler(target);
     }
     if target.os != "linux" || target.env != "gnu" {
         return format!("install one for that system, and set CC_{variable} to it");
@@ -30,6 +28,19 @@ pub(super) fn compiler(target: &Target, cross: bool) -> String {
          or set CC_{variable}",
         short.replace("_", "-"),
     )
+}
+
+fn native_compiler(target: &Target) -> String {
+    let packages = match target.os.as_str() {
+        "windows" => {
+            "MSYS2 (https://www.msys2.org): pacman -S mingw-w64-x86_64-gcc, with its mingw64\\bin in PATH"
+        }
+        _ => {
+            "Debian, Ubuntu: apt install gcc libc6-dev; Fedora: dnf install gcc; \
+             Alpine: apk add gcc musl-dev; FreeBSD: pkg install llvm"
+        }
+    };
+    format!("install one: {packages}; or set CC")
 }
 
 /// Help for a compiler whose objects are for another target.

@@ -2,6 +2,7 @@
 //! <https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html>
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use gpustub_core::diag::{Code, Diagnostic, LineColumn, Origin, line_column};
 use serde_json::{Value, json};
@@ -141,8 +142,13 @@ fn fingerprint(id: &str, file: &str, message: &str) -> String {
 
 /// Location of a file: relative to [`BASE`], or an absolute `file` URI.
 fn artifact(path: &str) -> Value {
-    if let Some(rest) = path.strip_prefix('/') {
-        return json!({ "uri": format!("file:///{}", encoded(rest)) });
+    if Path::new(path).has_root() {
+        // RFC 8089, appendix E.2: the drive is the first segment.
+        let uri = match path.split_once(":/") {
+            Some((drive, rest)) if !drive.contains('/') => format!("{drive}:/{}", encoded(rest)),
+            _ => encoded(path.trim_start_matches('/')),
+        };
+        return json!({ "uri": format!("file:///{uri}") });
     }
     let path = path.strip_prefix("./").unwrap_or(path);
     json!({ "uri": encoded(path), "uriBaseId": BASE })

@@ -2,6 +2,7 @@
 
 use gpustub_core::diag::{Diagnostic, Level, UNSUPPORTED_TARGET};
 use gpustub_core::target::{SUPPORTED, Target};
+use gpustub_workspace::display_path::slashes;
 use gpustub_workspace::error::Result;
 use gpustub_workspace::ops::{self, Operation};
 use gpustub_workspace::shell::Shell;
@@ -17,7 +18,7 @@ pub struct Files<'a> {
 impl Files<'_> {
     pub fn add(&mut self, path: &str, bytes: &[u8]) -> Result<()> {
         let path = self.options.out_dir.join(path);
-        let display_path = path.display().to_string();
+        let display_path = slashes(&path);
         self.operations
             .push(Operation::write(path, display_path, bytes)?);
         Ok(())
@@ -25,7 +26,7 @@ impl Files<'_> {
 
     /// Writes and removes the files that need it.
     pub fn write(&mut self, shell: &mut Shell) -> Result<()> {
-        let out = self.options.out_dir.display();
+        let out = slashes(&self.options.out_dir);
         self.operations.retain(|operation| !operation.is_done());
         ops::apply(&self.operations, |operation| {
             if operation.removes() {
@@ -40,7 +41,7 @@ impl Files<'_> {
             .filter(|operation| !operation.removes())
             .count();
         match written_count {
-            0 => shell.status("Fresh", out.to_string()),
+            0 => shell.status("Fresh", &out),
             1 => shell.status("Generated", format!("1 file in {out}")),
             count => shell.status("Generated", format!("{count} files in {out}")),
         }

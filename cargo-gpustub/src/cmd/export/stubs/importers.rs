@@ -7,6 +7,7 @@ use gpustub_core::diag::{Diagnostic, UNKNOWN_FUNCTION, listing};
 use gpustub_core::library::Library;
 use gpustub_core::plan::Plan;
 use gpustub_image::{ImageFacts, Import, read_image_file};
+use gpustub_workspace::display_path::slashes;
 use gpustub_workspace::error::{Error, Result};
 
 use crate::shipped;
@@ -47,7 +48,7 @@ impl Importers {
         for path in paths {
             let facts = read_image_file(path, &|_, _| true)
                 .map_err(|error| Error::new(error.to_string()))?;
-            files.push((path.display().to_string(), facts));
+            files.push((slashes(path), facts));
         }
         Ok((!files.is_empty()).then_some(Self { files }))
     }

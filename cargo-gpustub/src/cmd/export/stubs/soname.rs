@@ -12,6 +12,7 @@ use gpustub_core::suggest::nearest;
 use gpustub_core::target::Target;
 use gpustub_engine::toolchain::shared::soname_script;
 use gpustub_image::is_stub_library;
+use gpustub_workspace::display_path::slashes;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::ops::Operation;
 use gpustub_workspace::report::Sources;
@@ -88,7 +89,7 @@ pub fn run(
     }
     refuse_real_libraries(&files.operations)?;
     files.write(shell)?;
-    let out = options.out_dir.display();
+    let out = slashes(&options.out_dir);
     shell.note(format!(
         "next: `LD_LIBRARY_PATH={out}/lib program`; other libraries of that process get these stubs, too"
     ));
