@@ -20,6 +20,8 @@
 //! `cc` therefore only finds the tools: its own object names contain a hash of the absolute path.
 
 mod assembler;
+mod dll;
+mod install;
 mod macos;
 pub mod shared;
 mod tool;
@@ -38,6 +40,7 @@ use gpustub_core::text::join;
 
 use crate::error::Error;
 use crate::files;
+use install::{install_help, underscores};
 use tool::{Tool, absolute, tool_error};
 
 /// A C compiler and an archiver for one target.
@@ -111,11 +114,6 @@ pub(crate) fn tool_variables(tools: &[&str], triple: &str, host: &str) -> Vec<St
         names.push((*tool).to_owned());
     }
     names
-}
-
-/// A triple as a part of variables' names.
-fn underscores(triple: &str) -> String {
-    triple.replace("-", "_").replace(".", "_")
 }
 
 /// Option that protects objects against diverted jumps, for compilers that have it. Linking one
@@ -337,29 +335,7 @@ impl Toolchain {
                 "no C compiler for {triple}: cannot run `{program}`: {error}\n  tried: {tried}, then `cc` or the target's gcc"
             ),
         );
-        if !self.cross {
-            return error.help(
-                "install one: Debian, Ubuntu: apt install gcc libc6-dev; Fedora: dnf install gcc; \
-                 Alpine: apk add gcc musl-dev; FreeBSD: pkg install llvm; or set CC",
-            );
-        }
-        let variable = underscores(triple);
-        let short = match self.target.arch.as_str() {
-            "powerpc64" => "powerpc64le-linux-gnu".to_owned(),
-            "x86" => "i686-linux-gnu".to_owned(),
-            "arm" => "arm-linux-gnueabihf".to_owned(),
-            arch => format!("{arch}-linux-gnu"),
-        };
-        if self.target.os != "linux" || self.target.env != "gnu" {
-            return error.help(format!(
-                "install one for that system, and set CC_{variable} to it"
-            ));
-        }
-        error.help(format!(
-            "install one: Debian, Ubuntu: apt install gcc-{}; Fedora: dnf install gcc-{short}; \
-             or set CC_{variable}",
-            short.replace("_", "-"),
-        ))
+        error.help(install_help(&self.target, self.cross))
     }
 
     fn no_archiver(&self, error: &io::Error) -> Error {
