@@ -19,10 +19,12 @@
 //! | adapted | `adapters` |
 //! | adapters | `cudaGetDeviceProperties` with real headers: `adapters` |
 //! | shared | none: stubs for Windows are in the program |
+//! | tests of `repair` (`tests/tests/repair`) | `repair` |
 //! | — | callers with `dllimport`, unused functions, objects of two header versions: `images` |
 
 mod adapters;
 mod images;
 mod programs;
 mod real;
+mod repair;
 mod trial;
