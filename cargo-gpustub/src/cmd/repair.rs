@@ -67,12 +67,14 @@ fn show_plan(repair: &PlannedRepair, options: &cli::Repair, shell: &mut Shell) {
     let package = &repair.input.package;
     let mut lines = Vec::new();
     for stub in &repair.plan.stubs {
-        let location = if package.kind == ContainerKind::Wheel {
-            &stub.path
-        } else {
-            &stub.file
-        };
-        lines.push(("Adding", format!("{location}: {}", functions(stub))));
+        for path in &stub.paths {
+            let location = if package.kind == ContainerKind::Wheel {
+                path
+            } else {
+                path.rsplit('/').next().unwrap_or(path)
+            };
+            lines.push(("Adding", format!("{location}: {}", functions(stub))));
+        }
     }
     for image in &repair.plan.images {
         let libraries: Vec<&str> = image

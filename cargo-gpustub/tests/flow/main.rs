@@ -25,6 +25,7 @@ mod renames;
 mod repair;
 mod repair_kept;
 mod repair_wheels;
+mod repair_windows;
 mod sources;
 mod stale;
 mod sync;

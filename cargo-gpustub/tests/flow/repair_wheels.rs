@@ -462,8 +462,13 @@ fn repair_page_shows_the_real_output() {
     fs::create_dir_all(directory.join("dist")).unwrap();
     let name = "dist/demo-1.0-py3-none-manylinux_2_28_x86_64.whl";
     wheel_of(directory, "demo", &[], name);
+    compare_with_page(directory, 0);
+}
+
+/// Compares the output of commands in `docs/repair.md` with that of the subcommand: those of one block, by its index.
+pub fn compare_with_page(directory: &Path, index: usize) {
     let page = fs::read_to_string(super::repository().join("docs/repair.md")).unwrap();
-    let (_, rest) = page.split_once("```console\n").unwrap();
+    let rest = page.split("```console\n").nth(index + 1).unwrap();
     let (block, _) = rest.split_once("```").unwrap();
     let mut session = String::new();
     for line in block.lines().filter(|line| line.starts_with("$ ")) {

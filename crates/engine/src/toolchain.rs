@@ -21,6 +21,7 @@
 
 pub mod assembler;
 mod coff_archive;
+mod dll;
 mod finder;
 pub mod help;
 #[cfg(feature = "device-link")]

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::ifs::to_ifs;
 use crate::image_facts::{ImageFacts, read_image};
 use crate::link_facts::read_link_facts;
-use crate::pe::{PeImage, read_dll_symbols, read_import_library};
+use crate::pe::{EditablePe, PeImage, is_pe, read_dll_symbols, read_import_library};
 use crate::relocatable::read_object;
 use crate::strings_scan::{code_may_contain, read_strings};
 use crate::symbols::{SymbolRequirements, read_symbols};
@@ -78,6 +78,9 @@ fn facts(data: &[u8]) -> Result<ImageFacts, Error> {
 /// Edits `data`, and panics if the result violates a property. Returns whether `data` could be edited.
 #[doc(hidden)]
 pub fn edit(data: &[u8]) -> bool {
+    if is_pe(data) {
+        return edit_pe(data);
+    }
     let request = fuzz_request();
     let Ok(before) = inspect(data) else {
         assert!(plan(data, &request).is_err(), "what is edited can be read");
@@ -116,6 +119,47 @@ pub fn edit(data: &[u8]) -> bool {
     true
 }
 
+/// As [`edit`], of a PE image: with a name that fits into the place of the old one, and with a long one.
+fn edit_pe(data: &[u8]) -> bool {
+    let Ok(editable) = EditablePe::new(data) else {
+        return false;
+    };
+    let stubs = ["gpustub.dll", "gpustub_a_package_with_a_long_name_1_0.dll"];
+    let edited = stubs.map(|stub| {
+        let request = EditRequest {
+            stub: stub.to_owned(),
+            libraries: ["nvcuda.dll", "CUDART64_12.dll", "lazy.dll"]
+                .map(|dll| replaced(dll, ""))
+                .into(),
+            removes_signature: true,
+            ..EditRequest::default()
+        };
+        let patch = match editable.plan(&request) {
+            Ok(patch) => patch,
+            Err(EditProblem::Verification(what)) => panic!("{what}"),
+            Err(_) => return false,
+        };
+        assert!(
+            patch.len() <= data.len() as u64 + (256 << 10),
+            "bounded size"
+        );
+        let mut edited = Vec::new();
+        patch
+            .write(data, &mut edited)
+            .expect("a vector takes all bytes");
+        let after = PeImage::parse(&edited).expect("an edited image is readable");
+        let dlls = after.imports.iter().chain(&after.delay_imports);
+        assert!(dlls.clone().any(|import| import.dll == stub));
+        let mut replaced = request.libraries.iter().flat_map(|library| &library.needed);
+        assert!(!replaced.any(|name| dlls.clone().any(|import| import.dll == name)));
+        // The entries, their names, fields of the headers and a section header.
+        let changed = data.iter().zip(&edited).filter(|(a, b)| a != b).count();
+        assert!(changed <= 4 * dlls.count() + 256, "{changed} bytes changed");
+        true
+    });
+    edited.contains(&true)
+}
+
 fn fuzz_request() -> EditRequest {
     EditRequest {
         stub: "libgpustub_fuzz.so".into(),
@@ -129,6 +173,7 @@ fn fuzz_request() -> EditRequest {
             symbol: "cuInit".into(),
             node: "GPUSTUB_fuzz_cuda".into(),
         }],
+        removes_signature: false,
     }
 }
 

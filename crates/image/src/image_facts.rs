@@ -65,6 +65,8 @@ pub struct ImageFacts {
     pub format: ImageFormat,
     /// Requests to the loader.
     pub link: LinkFacts,
+    /// DLLs that a PE image loads at the first call of one of their functions.
+    pub delayed: Vec<String>,
     /// Kind of the image.
     pub kind: ImageKind,
     /// Imported functions and data, in the file's order.

@@ -52,7 +52,7 @@ pub use image_facts::{
     read_image_file,
 };
 pub use link_facts::{LinkFacts, VersionNeed, read_link_facts};
-pub use pe::{PeExport, PeImage, PeImport, PeSymbol, is_pe, read_dll_symbols};
+pub use pe::{EditablePe, PeExport, PeImage, PeImport, PeSymbol, is_pe, read_dll_symbols};
 pub use relocatable::{ObjectFacts, read_object};
 pub use strings_scan::{code_may_contain, read_strings};
 pub use symbols::{SymbolRequirements, read_symbols};

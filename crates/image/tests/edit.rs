@@ -85,8 +85,6 @@ fn replaced(needed: &str, nodes: &[&str], node: &str) -> Replaced {
 fn request() -> EditRequest {
     EditRequest {
         stub: "libgpustub_p.so".into(),
-        runpath: None,
-        removed_runpath: Vec::new(),
         libraries: vec![
             replaced("libcudart.so.12", &["libcudart.so.12"], "GPUSTUB_p_cudart"),
             replaced("libOpenCL.so.1", &[], "GPUSTUB_p_opencl"),
@@ -96,6 +94,7 @@ fn request() -> EditRequest {
             symbol: "cuInit".into(),
             node: "GPUSTUB_p_cuda".into(),
         }],
+        ..EditRequest::default()
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 use damage::{changes, overwritten};
 use dll::{MACHINES, build_dll, lines, readobj_lines};
-use gpustub_image::fuzz::{archive, check};
+use gpustub_image::fuzz::{archive, check, edit};
 use gpustub_image::{
     ImageFormat, PeImage, SymbolRequirements, is_pe, read_dll_symbols, read_exports_file,
     read_symbols,
@@ -169,6 +169,7 @@ fn small() -> &'static [u8] {
         let directory = tempfile::tempdir().unwrap();
         let bytes = fs::read(build_dll(directory.path(), MACHINES[0])).unwrap();
         assert!(check(&bytes), "undamaged, it is readable");
+        assert!(edit(&bytes), "undamaged, it can be edited");
         bytes
     })
 }
@@ -198,6 +199,7 @@ fn each_byte_at_its_extremes() {
         for byte in [0, 1, 0x7f, 0xff, original ^ 1, original ^ 0x80] {
             bytes[offset] = byte;
             readable += usize::from(check(&bytes));
+            edit(&bytes);
         }
         bytes[offset] = original;
     }
@@ -215,7 +217,9 @@ fn overwritten_copies() {
         ..Config::default()
     });
     let result = runner.run(&changes(), |changes| {
-        check(&overwritten(small(), &changes));
+        let bytes = overwritten(small(), &changes);
+        check(&bytes);
+        edit(&bytes);
         Ok(())
     });
     result.unwrap();

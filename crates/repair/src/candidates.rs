@@ -9,7 +9,7 @@ use crate::names::is_stub_file;
 /// Paths of images that require GPU libraries and are not a vendor's.
 pub fn candidates(package: &Package) -> Vec<&str> {
     package
-        .images()
+        .all_images()
         .filter(is_candidate)
         .map(|image| image.member.path.as_str())
         .collect()
@@ -19,17 +19,19 @@ pub fn candidates(package: &Package) -> Vec<&str> {
 pub fn is_candidate(image: &PackageImage<'_>) -> bool {
     let link = &image.facts.link;
     let nodes = link.verneed.iter().flat_map(|need| &need.nodes);
+    let delayed = &image.facts.delayed;
     !is_from_vendor(image)
         && !is_stub_file(image.member.file_name())
         && link
             .needed
             .iter()
             .chain(nodes)
+            .chain(delayed)
             .any(|name| is_gpu_name(name))
 }
 
 /// Paths of images that import GPU functions without needing a GPU library. Those that are loaded with a
-/// repaired image need an edit, too.
+/// repaired image need an edit, too. Not those of Windows, whose imports name a DLL each.
 pub fn followers(package: &Package) -> Vec<&str> {
     if !package.images().any(|image| is_candidate(&image)) {
         return Vec::new();

@@ -19,7 +19,8 @@ impl<'a> KeptLibraries<'a> {
         let needed: BTreeSet<&str> = graph
             .entries()
             .filter(|(_, image)| !is_from_vendor(image))
-            .flat_map(|(_, image)| image.needed().iter().map(String::as_str))
+            .flat_map(|(_, image)| image.needed().iter().chain(&image.facts.delayed))
+            .map(String::as_str)
             .collect();
         let kept = needed.into_iter().filter(|name| {
             graph

@@ -77,7 +77,7 @@ fn nodes<'a>(image: &'a Inspection, file: &'a str) -> impl Iterator<Item = &'a s
 }
 
 /// Toolkit majors with a load name that the names begin with. `libcudart.so.12.0.107` and the node
-/// `libcudart.so.12` are both of 12; a name without a number is of any major.
+/// `libcudart.so.12` are both of 12; a name without a number is of any major. The name of a DLL has the whole version.
 fn majors<'a>(library: &Library, names: impl Iterator<Item = &'a str>) -> Option<BTreeSet<u32>> {
     let load_names = library
         .load_names
@@ -88,15 +88,18 @@ fn majors<'a>(library: &Library, names: impl Iterator<Item = &'a str>) -> Option
         let Some(file) = gpu_file(name).filter(|file| file.major.is_some()) else {
             continue;
         };
-        let Some((_, version)) = name.split_once(".so") else {
-            continue;
+        let majors: BTreeSet<u32> = match name.split_once(".so") {
+            _ if file.system == "windows" => file.toolkit_majors(),
+            None => continue,
+            Some((_, version)) => {
+                let unhashed_name = format!("lib{}.so{version}.", file.stem);
+                load_names
+                    .iter()
+                    .filter(|load_name| unhashed_name.starts_with(&format!("{}.", load_name.name)))
+                    .filter_map(|load_name| load_name.major)
+                    .collect()
+            }
         };
-        let unhashed_name = format!("lib{}.so{version}.", file.stem);
-        let majors: BTreeSet<u32> = load_names
-            .iter()
-            .filter(|load_name| unhashed_name.starts_with(&format!("{}.", load_name.name)))
-            .filter_map(|load_name| load_name.major)
-            .collect();
         if !majors.is_empty() {
             common = intersection(common, Some(majors));
         }
@@ -162,6 +165,12 @@ fn file_names(library: &Library) -> BTreeSet<&str> {
         .collect()
 }
 
+/// Whether the library has data of this name.
+pub fn has_data(library: &Library, name: &str) -> bool {
+    let symbols = library.symbols.lookup(name);
+    symbols.iter().any(|symbol| symbol.kind.is_data())
+}
+
 /// Whether there are stubs of a function of this name in the library.
 pub fn has_function(library: &Library, name: &str) -> bool {
     library
@@ -222,6 +231,14 @@ mod tests {
             ("libx.so", &["libcudart.so.13"], cudart(&[13])),
             ("libcuda.so.1", &[], vec![("cuda".to_owned(), None)]),
             ("libc.so.6", &["GLIBC_2.2.5"], Vec::new()),
+            ("cudart64_110.dll", &[], cudart(&[11])),
+            ("CUDART64_12.DLL", &[], cudart(&[12])),
+            (
+                "cudart64_12-c8a0a2ff1ac1f9ef9ec7ae4fb74ba7c5.dll",
+                &[],
+                cudart(&[12]),
+            ),
+            ("nvcuda.dll", &[], vec![("cuda".to_owned(), None)]),
         ] {
             assert_eq!(ids_and_majors(file, nodes), expected, "{file} {nodes:?}");
         }

@@ -15,8 +15,12 @@ pub fn load_fault(
     image: &ImagePlan,
     edited: &Inspection,
 ) -> Option<String> {
-    let original = (package.images()).find(|original| original.member.path == image.path)?;
+    let original = (package.all_images()).find(|original| original.member.path == image.path)?;
     let stub = plan.stubs.get(image.stub)?;
+    if original.is_pe() {
+        // Windows searches the image's directory, where the stub library is, before all others.
+        return None;
+    }
     let facts = LoadFacts {
         is_program: edited.kind != ImageKind::Library,
         has_interpreter: edited.kind == ImageKind::Program,
@@ -27,7 +31,7 @@ pub fn load_fault(
     let has_file =
         |path: &str| (package.members.iter()).any(|member| installed(&member.path) == path);
     let is_kept = |path: &str| has_file(path) && plan.removed.iter().all(|removed| removed != path);
-    let is_stub = |path: &str| path == installed(&stub.path);
+    let is_stub = |path: &str| stub.paths.iter().any(|stub| path == installed(stub));
     let leads_to = |run_path: Option<&str>, name: &str, is_file: &dyn Fn(&str) -> bool| {
         paths(&original, run_path, name).any(|path| is_file(&path))
     };
@@ -62,7 +66,7 @@ mod tests {
     use super::*;
     use crate::package_plan::StubPlan;
     use gpustub_check::{ContainerKind, Content, Member};
-    use gpustub_image::ImageFacts;
+    use gpustub_image::{ImageFacts, ImageFormat};
 
     fn member(path: &str, run_path: &str) -> Member {
         let mut facts = ImageFacts::default();
@@ -96,7 +100,8 @@ mod tests {
         let plan = PackagePlan {
             stubs: vec![StubPlan {
                 file: "libgpustub_x.so".to_owned(),
-                path: "x.libs/libgpustub_x.so".to_owned(),
+                paths: vec!["x.libs/libgpustub_x.so".to_owned()],
+                format: ImageFormat::Elf,
                 machine: "x86_64".to_owned(),
                 libraries: Vec::new(),
             }],

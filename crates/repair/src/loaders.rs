@@ -21,7 +21,7 @@ pub fn is_text(path: &str) -> bool {
 /// Reports GPU libraries that edited images open by name.
 pub fn opened_by_images(package: &Package, plan: &PackagePlan) -> Vec<Diagnostic> {
     package
-        .images()
+        .all_images()
         .filter(|image| {
             plan.images
                 .iter()
@@ -85,7 +85,7 @@ fn parts(text: &str, separator: char) -> impl Iterator<Item = Range<usize>> {
 
 /// Whether a line of Python calls a loader with the name of a GPU library, or imports a module of NVIDIA's wheels.
 fn loads_gpu_library(line: &str) -> bool {
-    const CALLS: [&str; 4] = ["CDLL(", "LoadLibrary(", "PyDLL(", "dlopen("];
+    const CALLS: [&str; 5] = ["CDLL(", "LoadLibrary(", "PyDLL(", "WinDLL(", "dlopen("];
     const IMPORTS: [&str; 4] = [
         "import nvidia",
         "from nvidia",
@@ -95,8 +95,16 @@ fn loads_gpu_library(line: &str) -> bool {
     if line.starts_with('#') {
         return false;
     }
-    (CALLS.iter().any(|call| line.contains(call)) && names_gpu_file(line))
+    (CALLS.iter().any(|call| line.contains(call)) && (names_gpu_file(line) || names_dll(line)))
         || IMPORTS.iter().any(|import| has_import(line, import))
+}
+
+/// Whether a word of a line, without directories, is the name of a GPU library of Windows.
+fn names_dll(line: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    line.split(|c: char| !is_part(c))
+        .filter_map(gpu_file)
+        .any(|file| file.system == "windows")
 }
 
 /// Whether a line has the import of exactly this package: not of `nvidia_ml`.
@@ -149,6 +157,12 @@ mod tests {
             ("a.py", "# ctypes.CDLL('libcudart.so.12')", false),
             ("a.py", "print('libcudart.so.12')", false),
             ("a.py", "ctypes.CDLL('libm.so.6')", false),
+            (
+                "a.py",
+                r"ctypes.WinDLL(root + r'\bin\cudart64_12.dll')",
+                true,
+            ),
+            ("a.py", "ctypes.WinDLL('kernel32.dll')", false),
             ("a.json", "  \"library\": \"libcudart.so.12\"", true),
             ("a.json", "  \"text\": \"no libcudart.so.12 here\"", false),
         ] {

@@ -1,9 +1,11 @@
 //! Names of a package's stub library and of its version nodes.
 //!
 //! Two repaired packages of a process must not share a soname: the loader would use the library that
-//! was loaded first for both (`dl-load.c`, `_dl_map_object`), with the functions of one.
+//! was loaded first for both (`dl-load.c`, `_dl_map_object`), with the functions of one. That of Windows does so with the
+//! file names of DLLs ("Dynamic-Link Library Search Order").
 
 use gpustub_core::library::{Library, c_name};
+use gpustub_image::ImageFormat;
 use sha2::{Digest, Sha256};
 
 /// Longest name of a package in file names and version nodes.
@@ -38,13 +40,17 @@ fn names_library(name: &str) -> bool {
 }
 
 /// File name and soname of the stub library.
-pub fn stub_file(package: &str, suffix: &str) -> String {
-    format!("libgpustub_{package}{suffix}.so")
+pub fn stub_file(package: &str, suffix: &str, format: ImageFormat) -> String {
+    match format {
+        ImageFormat::Elf => format!("libgpustub_{package}{suffix}.so"),
+        ImageFormat::Pe => format!("gpustub_{package}{suffix}.dll"),
+    }
 }
 
 /// Whether a file name is that of a stub library.
 pub fn is_stub_file(name: &str) -> bool {
     name.starts_with("libgpustub_") && name.ends_with(".so")
+        || name.starts_with("gpustub_") && name.ends_with(".dll")
 }
 
 /// Version node for the functions of a library.
@@ -66,8 +72,13 @@ mod tests {
             let name = package_name(&[unusable]);
             assert!(name.len() == 8, "{name}");
         }
-        assert_eq!(stub_file("p_1", "_cuda12"), "libgpustub_p_1_cuda12.so");
-        assert!(is_stub_file("libgpustub_p_1.so"));
+        for (format, file) in [
+            (ImageFormat::Elf, "libgpustub_p_1_cuda12.so"),
+            (ImageFormat::Pe, "gpustub_p_1_cuda12.dll"),
+        ] {
+            assert_eq!(stub_file("p_1", "_cuda12", format), file);
+            assert!(is_stub_file(file));
+        }
         assert_eq!(node("p_1", "", "cublas-lt"), "GPUSTUB_p_1_cublas_lt");
     }
 }

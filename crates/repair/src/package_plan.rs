@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use gpustub_check::Package;
 use gpustub_core::diag::{Diagnostic, Level, UNSUPPORTED_IMAGE};
 use gpustub_core::library::Library;
+use gpustub_image::ImageFormat;
 use gpustub_image::edit::{self, EditRequest, Inspection};
 
 /// Requirements of each image that may need an edit, by path in the package, or the reason why it cannot be edited.
@@ -18,7 +19,7 @@ pub struct PlanOptions {
     pub name: String,
     /// Prefix of that hash.
     pub prefix: String,
-    /// Directory of the stub library in the package.
+    /// Directory of the stub library in the package. A DLL is beside each image that needs it.
     pub directory: String,
     /// Header versions by toolkit or library; those without a name are for toolkits.
     pub headers: Vec<(Option<String>, String)>,
@@ -26,6 +27,8 @@ pub struct PlanOptions {
     pub excluded: BTreeMap<String, String>,
     /// Whether copies of GPU libraries that tools grafted into the package are replaced and removed.
     pub removes_copies: bool,
+    /// Whether signatures of images for Windows are removed.
+    pub removes_signatures: bool,
 }
 
 /// The edits of a package.
@@ -46,8 +49,10 @@ pub struct PackagePlan {
 pub struct StubPlan {
     /// File name and soname.
     pub file: String,
-    /// Path in the package.
-    pub path: String,
+    /// Paths in the package. A DLL is in the directory of each image that needs it.
+    pub paths: Vec<String>,
+    /// Format of the images that need it.
+    pub format: ImageFormat,
     /// Machine of the images that need it.
     pub machine: String,
     /// The stubbed libraries, sorted by id.

@@ -14,6 +14,7 @@ use gpustub_check::search_dirs::installed;
 use gpustub_check::wheel::is_wheel;
 use gpustub_check::{ImageId, LoadGraph, Package, PackageImage};
 use gpustub_core::diag::{Diagnostic, Level, listing};
+use gpustub_image::ImageFormat;
 
 use crate::candidates::is_candidate;
 use crate::kept::KeptLibraries;
@@ -28,14 +29,22 @@ pub fn plan(
     inspections: &Inspections,
     options: &PlanOptions,
 ) -> (PackagePlan, Vec<Diagnostic>) {
-    let graph = LoadGraph::from_package(package);
-    let context = Context {
-        graph: &graph,
-        kept: KeptLibraries::find(&graph, options),
-        inspections,
-        options,
-    };
-    let (decisions, mut diagnostics) = context.decisions(package);
+    let mut plan = PackagePlan::default();
+    let (mut diagnostics, mut group_diagnostics) = (Vec::new(), Vec::new());
+    for format in [ImageFormat::Elf, ImageFormat::Pe] {
+        let images = package.all_images();
+        let graph = LoadGraph::from_images(images.filter(|image| image.facts.format == format));
+        let context = Context {
+            graph: &graph,
+            kept: KeptLibraries::find(&graph, options),
+            inspections,
+            options,
+        };
+        let (decisions, refusals) = context.decisions(package);
+        diagnostics.extend(refusals);
+        plan.kept.extend(context.kept_names());
+        group_diagnostics.extend(group::plan(&graph, &decisions, options, &mut plan));
+    }
     for image in package.images().filter(has_cudart) {
         let reason = "contains the CUDA runtime (cudart_static), which stays";
         diagnostics.push(
@@ -44,9 +53,8 @@ pub fn plan(
             ),
         );
     }
-    let (mut plan, group_diagnostics) = group::plan(package, &graph, &decisions, options);
     diagnostics.extend(group_diagnostics);
-    plan.kept = context.kept_names();
+    plan.images.sort_by(|a, b| a.path.cmp(&b.path));
     if options.removes_copies {
         plan.removed = removed::copies(package, &plan);
     }
@@ -144,6 +152,7 @@ impl Context<'_> {
         };
         let decision = decide(self.graph, &self.kept, id, inspection, passed_on)?;
         if decision.is_some()
+            && !image.is_pe()
             && let Some(scheme) = scheme(&image)
         {
             return Err(format!(
@@ -157,7 +166,7 @@ impl Context<'_> {
 
     /// Whether the package brings all GPU libraries that an image needs.
     fn keeps_all(&self, image: &PackageImage<'_>) -> bool {
-        let mut needed = image.needed().iter();
+        let mut needed = image.needed().iter().chain(&image.facts.delayed);
         needed.all(|name| !is_gpu_name(name) || self.kept.contains(name))
     }
 

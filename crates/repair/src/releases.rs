@@ -43,15 +43,17 @@ pub enum Header {
     Unknown(Vec<String>),
 }
 
-/// Header version of a library whose functions are imported. `majors`: those that the replaced libraries allow.
+/// Header version of a library whose functions are imported. `majors`: those that the replaced libraries allow. `system` is
+/// a key of the load names.
 pub fn header(
     library: &Library,
+    system: &str,
     functions: &BTreeSet<&str>,
     majors: Option<&BTreeSet<u32>>,
 ) -> Header {
     let mut majors: Vec<u32> = match majors {
         Some(majors) => majors.iter().copied().collect(),
-        None => library.header_majors("linux"),
+        None => library.header_majors(system),
     };
     if majors.len() > 1 {
         // A name identifies the headers of its callers.
@@ -86,7 +88,12 @@ mod tests {
         let library = Library::builtin(id).unwrap();
         let majors: BTreeSet<u32> = majors.iter().copied().collect();
         let majors = Some(&majors).filter(|majors| !majors.is_empty());
-        header(library, &functions.iter().copied().collect(), majors)
+        header(
+            library,
+            "linux",
+            &functions.iter().copied().collect(),
+            majors,
+        )
     }
 
     fn version(text: &str) -> Header {

@@ -196,5 +196,6 @@ pub fn request() -> EditRequest {
             symbol: "cuInit".into(),
             node: "GPUSTUB_p_cuda".into(),
         }],
+        removes_signature: false,
     }
 }

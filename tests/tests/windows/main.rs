@@ -19,6 +19,7 @@
 //! | adapted | `adapters` |
 //! | adapters | `cudaGetDeviceProperties` with real headers: `adapters` |
 //! | shared | none: stubs for Windows are in the program |
+//! | tests of `repair` (`tests/tests/repair`) | `repair` |
 //! | — | callers with `dllimport`, unused functions, objects of two header versions: `images` |
 //! | — | objects as cl and clang-cl make them: `programs`, `lld`; their source: `c11`; their archives: `archives` |
 
@@ -30,4 +31,5 @@ mod images;
 mod lld;
 mod programs;
 mod real;
+mod repair;
 mod trial;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use gpustub_check::read::Zip;
 use gpustub_image::edit::{Patch, Piece};
-use gpustub_image::read_link_facts;
+use gpustub_image::{PeImage, read_link_facts};
 use gpustub_repair::names::is_stub_file;
 use gpustub_repair::record::{self, Entry, Hasher, is_record};
 use gpustub_repair::wheel::{Changes, Wheel, WriteFn};
@@ -126,6 +126,10 @@ fn is_ours(path: &Path) -> bool {
     let Ok(bytes) = (unsafe { memmap2::Mmap::map(&file) }) else {
         return false;
     };
+    if let Ok(image) = PeImage::parse(&bytes) {
+        let mut imports = image.imports.iter().chain(&image.delay_imports);
+        return imports.any(|import| is_stub_file(import.dll));
+    }
     read_link_facts(&bytes).is_ok_and(|facts| facts.needed.iter().any(|name| is_stub_file(name)))
 }
 
@@ -170,7 +174,9 @@ fn write_wheel(
             .extend(wheel.signatures().into_iter().map(str::to_owned));
     }
     for (stub, bytes) in repair.plan.stubs.iter().zip(stubs) {
-        changes.added.insert(stub.path.clone(), bytes);
+        for path in &stub.paths {
+            changes.added.insert(path.clone(), bytes);
+        }
     }
     let target = &repair.input.target;
     ops::write_large(target, Some(path), |out| {
@@ -183,8 +189,10 @@ fn write_wheel(
 
 fn write_stubs(repair: &PlannedRepair, stubs: &[Vec<u8>]) -> Result<()> {
     for (stub, bytes) in repair.plan.stubs.iter().zip(stubs) {
-        let path = repair.input.target.join(&stub.path);
-        ops::write_large(&path, None, |out| out.write_all(bytes))?;
+        for path in &stub.paths {
+            let path = repair.input.target.join(path);
+            ops::write_large(&path, None, |out| out.write_all(bytes))?;
+        }
     }
     Ok(())
 }
@@ -276,7 +284,10 @@ fn write_records(repair: &PlannedRepair, from: &Path, stubs: &[Vec<u8>]) -> Resu
     for (stub, bytes) in repair.plan.stubs.iter().zip(stubs) {
         let mut hasher = Hasher::default();
         hasher.update(bytes);
-        stub_entries.insert(&stub.path, hasher.finish());
+        let entry = hasher.finish();
+        for path in &stub.paths {
+            stub_entries.insert(path, entry.clone());
+        }
     }
     for record in &repair.input.package.members {
         if !is_record(&record.path, "RECORD") {
@@ -301,11 +312,12 @@ fn write_records(repair: &PlannedRepair, from: &Path, stubs: &[Vec<u8>]) -> Resu
             let mut hasher = Hasher::default();
             write_patch(file, patch, &mut hasher).map_err(|e| Error::io("read", &path, &e))?;
             entries.insert(image_path.to_owned(), hasher.finish());
-            let stub = repair.plan.stubs[image.stub].path.as_str();
-            if let Some(stub_path) = strip_base(stub, base)
-                && let Some(entry) = stub_entries.remove(stub)
-            {
-                entries.insert(stub_path.to_owned(), entry);
+            for stub in &repair.plan.stubs[image.stub].paths {
+                if let Some(stub_path) = strip_base(stub, base)
+                    && let Some(entry) = stub_entries.remove(stub.as_str())
+                {
+                    entries.insert(stub_path.to_owned(), entry);
+                }
             }
         }
         let signatures = [".jws", ".p7s"].map(|suffix| format!("{}{suffix}", record.path));

@@ -13,7 +13,8 @@ use gpustub_core::sources::{SourceSet, render_for_c};
 use gpustub_core::target::Target;
 use gpustub_engine::toolchain::Toolchain;
 use gpustub_engine::write_sources;
-use gpustub_image::edit::{self, Editable, Patch};
+use gpustub_image::edit::{self, EditProblem, EditRequest, Editable, Inspection, Patch};
+use gpustub_image::{EditablePe, ElfImage, ImageFormat, is_pe};
 use gpustub_repair::{
     Inspections, PackagePlan, PlanOptions, StubPlan, candidates, followers, load_fault, loaders,
     names,
@@ -56,12 +57,12 @@ pub fn plan(
     }
     let parsed: Vec<_> = images
         .iter()
-        .map(|(path, image)| (path.as_str(), edit::read(&image.bytes)))
+        .map(|(path, image)| (path.as_str(), parse(&image.bytes)))
         .collect();
     let editables: Editables<'_> = parsed
         .iter()
         .map(|(path, parsed)| match parsed {
-            Ok(image) => (*path, Editable::new(image)),
+            Ok(parsed) => (*path, EditableImage::new(parsed)),
             Err(problem) => (*path, Err(problem.clone())),
         })
         .collect();
@@ -89,7 +90,50 @@ pub fn plan(
 }
 
 /// The images that may need an edit, by path in the package, or the reason why one cannot be edited.
-type Editables<'a> = BTreeMap<&'a str, std::result::Result<Editable<'a, 'a>, edit::EditProblem>>;
+type Editables<'a> = BTreeMap<&'a str, std::result::Result<EditableImage<'a>, EditProblem>>;
+
+/// An image, parsed.
+enum ParsedImage<'d> {
+    Elf(Box<ElfImage<'d>>),
+    Pe(&'d [u8]),
+}
+
+fn parse(bytes: &[u8]) -> std::result::Result<ParsedImage<'_>, EditProblem> {
+    if is_pe(bytes) {
+        return Ok(ParsedImage::Pe(bytes));
+    }
+    Ok(ParsedImage::Elf(Box::new(edit::read(bytes)?)))
+}
+
+/// An image that can be edited.
+enum EditableImage<'a> {
+    Elf(Box<Editable<'a, 'a>>),
+    Pe(Box<EditablePe<'a>>),
+}
+
+impl<'a> EditableImage<'a> {
+    fn new(image: &'a ParsedImage<'a>) -> std::result::Result<Self, EditProblem> {
+        Ok(match image {
+            ParsedImage::Elf(image) => Self::Elf(Box::new(Editable::new(image)?)),
+            ParsedImage::Pe(bytes) => Self::Pe(Box::new(EditablePe::new(bytes)?)),
+        })
+    }
+
+    fn inspection(&self) -> &Inspection {
+        match self {
+            Self::Elf(image) => image.inspection(),
+            Self::Pe(image) => image.inspection(),
+        }
+    }
+
+    /// The edited image, and its requirements.
+    fn edit(&self, request: &EditRequest) -> std::result::Result<(Patch, Inspection), EditProblem> {
+        Ok(match self {
+            Self::Elf(image) => (image.plan(request)?, image.expected(request)?),
+            Self::Pe(image) => (image.plan(request)?, image.expected(request)?),
+        })
+    }
+}
 
 /// A plan that can be carried out: each stub library can be generated, and each image edited.
 struct Edits {
@@ -167,11 +211,7 @@ fn patch_images(
         let Some(Ok(editable)) = editables.get(image.path.as_str()) else {
             continue;
         };
-        let edited = editable.expected(&image.request);
-        let reason = match editable
-            .plan(&image.request)
-            .and_then(|patch| Ok((patch, edited?)))
-        {
+        let reason = match editable.edit(&image.request) {
             Ok((patch, edited)) => match load_fault(package, plan, image, &edited) {
                 None => {
                     patches.insert(image.path.clone(), patch);
@@ -206,6 +246,7 @@ fn stub_options(input: &Input, options: &cli::Repair) -> PlanOptions {
             .map(|header| (header.family.clone(), header.version.clone()))
             .collect(),
         removes_copies: options.remove_copies,
+        removes_signatures: options.unsign,
         ..PlanOptions::default()
     };
     match &input.source {
@@ -235,7 +276,12 @@ fn stub_options(input: &Input, options: &cli::Repair) -> PlanOptions {
 
 /// Readable beginning of a name that ends in a hash.
 fn prefix(file: &str) -> String {
-    let (stem, _) = file.split_once(".so").unwrap_or((file, ""));
+    let windows = [".dll", ".pyd", ".exe"].iter();
+    let stem = windows
+        .filter_map(|extension| file.strip_suffix(extension))
+        .next()
+        .unwrap_or(file);
+    let (stem, _) = stem.split_once(".so").unwrap_or((stem, ""));
     match names::package_name(&[stem.strip_prefix("lib").unwrap_or(stem)]) {
         name if name.is_empty() => name,
         name => format!("{name}_"),
@@ -272,7 +318,11 @@ pub struct StubSources {
 impl StubSources {
     /// Generates the sources of a stub library, or returns the reason why there can be none.
     fn generate(stub: &StubPlan) -> Result<std::result::Result<Self, String>> {
-        let target = target(Some(&format!("{}-unknown-linux-gnu", stub.machine)))?;
+        let system = match stub.format {
+            ImageFormat::Elf => "unknown-linux-gnu",
+            ImageFormat::Pe => "pc-windows-gnu",
+        };
+        let target = target(Some(&format!("{}-{system}", stub.machine)))?;
         let (manifest, mut diagnostics) = shipped::manifest(
             stub.libraries
                 .iter()
@@ -328,8 +378,10 @@ impl StubSources {
         let tools = Toolchain::find(&self.target, &host_triple(), directory, None, None)
             .map_err(engine_error)?;
         let library = directory.join(&self.file);
-        tools
-            .stub_library(directory, &library, &self.exports)
-            .map_err(engine_error)
+        let linked = match self.target.os.as_str() {
+            "windows" => tools.stub_dll(directory, &library, &self.exports),
+            _ => tools.stub_library(directory, &library, &self.exports),
+        };
+        linked.map_err(engine_error)
     }
 }

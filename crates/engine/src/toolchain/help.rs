@@ -14,6 +14,13 @@ pub fn compiler(target: &Target, cross: bool) -> String {
     if !cross {
         return native_compiler(target);
     }
+    if target.os == "windows" && target.triple.ends_with("-gnu") {
+        let arch = target.arch.replace("_", "-");
+        return format!(
+            "install mingw-w64: Debian, Ubuntu: apt install gcc-mingw-w64-{arch}; Fedora: dnf install mingw64-gcc; \
+             or set CC_{variable}"
+        );
+    }
     if target.os != "linux" || target.env != "gnu" {
         return format!("install one for that system, and set CC_{variable} to it");
     }

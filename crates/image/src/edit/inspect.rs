@@ -28,8 +28,10 @@ pub struct Inspection {
     pub fixed_address: bool,
     /// `DT_SONAME`.
     pub soname: Option<String>,
-    /// `DT_NEEDED`, in order.
+    /// `DT_NEEDED`, or the import table of a PE image, in order.
     pub needed: Vec<String>,
+    /// DLLs that a PE image loads at the first call of one of their functions.
+    pub delayed: Vec<String>,
     /// `DT_RUNPATH`, or else the older `DT_RPATH`: directories separated by colons.
     pub runpath: Option<String>,
     /// Whether `runpath` is a `DT_RPATH`.
@@ -47,7 +49,7 @@ pub struct Inspection {
 pub struct Imported {
     /// Name of the symbol.
     pub name: String,
-    /// Library that should provide the version.
+    /// Library that should provide the version; the DLL of a PE image's import, which has no version.
     pub file: Option<String>,
     /// The version node.
     pub node: Option<String>,
@@ -70,7 +72,9 @@ pub enum ImportKind {
     Data,
     /// Thread-local data.
     ThreadLocal,
-    /// Not recorded (`STT_NOTYPE`).
+    /// A number in the export table of a DLL.
+    Ordinal,
+    /// Not recorded (`STT_NOTYPE`, PE images).
     Unknown,
 }
 
@@ -125,6 +129,7 @@ pub(super) fn read_details<'d>(image: &ElfImage<'d>) -> Result<Details<'d>, Edit
             .tags(elf::DT_NEEDED)
             .map(|offset| string_at(&strings, offset))
             .collect::<Result<_, _>>()?,
+        delayed: Vec::new(),
         runpath: if rpath {
             string_of(elf::DT_RPATH)?
         } else {

@@ -49,7 +49,7 @@ impl Piece {
 
 impl Patch {
     /// Replaces ranges of an original of `length` bytes, and inserts `inserted` at an offset.
-    pub(super) fn new(
+    pub(crate) fn new(
         length: u64,
         replaced: Vec<(u64, Vec<u8>)>,
         (insert_at, inserted): (u64, Vec<Piece>),
@@ -102,11 +102,16 @@ impl Patch {
     }
 
     /// The edited image, which is not written.
-    pub(super) fn apply<'s>(&'s self, source: &'s [u8]) -> Option<Pieces<'s>> {
+    pub(crate) fn apply<'s>(&'s self, source: &'s [u8]) -> Option<Pieces<'s>> {
         let pieces: Option<Vec<_>> = (self.pieces.iter())
             .map(|piece| piece.bytes(source))
             .collect();
         pieces.map(Pieces::new)
+    }
+
+    /// The bytes of each part.
+    pub(crate) fn parts<'s>(&'s self, source: &'s [u8]) -> impl Iterator<Item = &'s [u8]> {
+        self.pieces.iter().filter_map(|piece| piece.bytes(source))
     }
 
     /// Writes the edited image. `source` is the original that the patch was planned for.

@@ -32,6 +32,16 @@ pub enum EditProblem {
     NotLoaded(String),
     /// The image imports a function in two versions of one library.
     TwoVersions(String),
+    /// A PE image with a signature (Authenticode), which an edit makes invalid.
+    Signed,
+    /// A PE image that the system loads only with a valid signature.
+    MustBeSigned,
+    /// A PE image that was bound to the addresses of other DLLs.
+    Bound,
+    /// A PE image whose DLLs are searched in some directories only, by the flags of LoadLibraryEx.
+    SearchFlags(u16),
+    /// A PE image that exports a function of a DLL to replace as its own.
+    Forwarder(String),
     /// The image requires none of the libraries and imports.
     NotNeeded,
     /// The image has no place for new bytes.
@@ -76,6 +86,24 @@ impl fmt::Display for EditProblem {
             Self::TwoVersions(symbol) => {
                 write!(f, "imports `{symbol}` in two versions; a stub has one")
             }
+            Self::Signed => f.write_str(
+                "is signed: a repair would make the signature invalid (`--unsign` removes it)",
+            ),
+            Self::MustBeSigned => f.write_str(
+                "is loaded with a valid signature only (/INTEGRITYCHECK), which a repair makes invalid",
+            ),
+            Self::Bound => f.write_str(
+                "is bound to the addresses of other DLLs (bind.exe): link it again",
+            ),
+            Self::SearchFlags(flags) => write!(
+                f,
+                "would not find a stub library in its directory: it was linked with \
+                 /DEPENDENTLOADFLAG:{flags:#x}"
+            ),
+            Self::Forwarder(target) => write!(
+                f,
+                "exports `{target}` of a library to replace; a stub library replaces imports only"
+            ),
             Self::NotNeeded => f.write_str("requires none of the libraries to replace"),
             Self::Layout(why) => write!(f, "has no place for new bytes: {why}"),
             Self::Truncated(what) => write!(f, "is truncated: incomplete {what}"),

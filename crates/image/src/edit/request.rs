@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EditRequest {
     /// `DT_NEEDED` of the stub. Replaces the first of the replaced libraries; the entries of the others
-    /// are removed.
+    /// are removed. In a PE image it replaces the name of each replaced DLL.
     pub stub: String,
     /// Directory to append to the image's `DT_RUNPATH`, or to its `DT_RPATH` if it has only that one.
     pub runpath: Option<String>,
@@ -15,13 +15,15 @@ pub struct EditRequest {
     /// Imports without a version that a node of the stub provides. In an image without version needs
     /// ([`Inspection::has_versions`](super::Inspection::has_versions)) they stay without a version.
     pub unversioned: Vec<Unversioned>,
+    /// Whether the signature of a PE image, which the edit makes invalid, is removed.
+    pub removes_signature: bool,
 }
 
 /// A library that the stub replaces.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Replaced {
     /// Names in `DT_NEEDED`: `libcudart.so.12`, and those of grafted copies
-    /// (`libcudart-5a077122.so.12.0.107`). A library that provides one of `nodes` is replaced in any case.
+    /// (`libcudart-5a077122.so.12.0.107`); the DLLs of a PE image, as its import tables have them. A library that provides one of `nodes` is replaced in any case.
     pub needed: Vec<String>,
     /// Version nodes of the library.
     pub nodes: Vec<String>,

@@ -9,6 +9,7 @@ impl PeImage<'_> {
     /// `soname`. Of the names those are kept that `keep` accepts.
     pub fn facts(&self, keep: Keep<'_>) -> ImageFacts {
         let needed = self.imports.iter().map(|import| import.dll.to_owned());
+        let delayed = (self.delay_imports.iter()).map(|import| import.dll.to_owned());
         let mut facts = ImageFacts {
             format: ImageFormat::Pe,
             link: LinkFacts {
@@ -17,11 +18,8 @@ impl PeImage<'_> {
                 needed: needed.collect(),
                 ..LinkFacts::default()
             },
-            kind: if self.is_dll {
-                ImageKind::Library
-            } else {
-                ImageKind::Program
-            },
+            delayed: delayed.collect(),
+            kind: self.kind(),
             ..ImageFacts::default()
         };
         let symbols = (self.imports.iter().chain(&self.delay_imports))
@@ -47,5 +45,13 @@ impl PeImage<'_> {
         facts.exports.sort();
         facts.exports.dedup();
         facts
+    }
+
+    pub(super) fn kind(&self) -> ImageKind {
+        if self.is_dll {
+            ImageKind::Library
+        } else {
+            ImageKind::Program
+        }
     }
 }

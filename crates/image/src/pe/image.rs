@@ -5,6 +5,7 @@ use object::read::pe::{ExportTable, ImageNtHeaders, ImageOptionalHeader, optiona
 use object::{LittleEndian as LE, U32, U64};
 
 use super::reader::Reader;
+use crate::elf::Source;
 use crate::error::{Error, Problem};
 use crate::format::identify;
 
@@ -76,23 +77,25 @@ impl<'d> PeImage<'d> {
     }
 
     pub(crate) fn undamaged(bytes: &'d [u8]) -> Result<Self, Problem> {
-        match optional_header_magic(bytes) {
-            Ok(pe::IMAGE_NT_OPTIONAL_HDR64_MAGIC) => Self::read::<ImageNtHeaders64>(bytes),
-            Ok(pe::IMAGE_NT_OPTIONAL_HDR32_MAGIC) => Self::read::<ImageNtHeaders32>(bytes),
+        let source = Source::File(bytes);
+        match optional_header_magic(source) {
+            Ok(pe::IMAGE_NT_OPTIONAL_HDR64_MAGIC) => Self::read::<ImageNtHeaders64>(source),
+            Ok(pe::IMAGE_NT_OPTIONAL_HDR32_MAGIC) => Self::read::<ImageNtHeaders32>(source),
             Ok(_) => Err(Problem::Malformed("optional header is of no known kind")),
             Err(_) if is_pe(bytes) => Err(Problem::Truncated("PE headers")),
             Err(_) => Err(identify(bytes)),
         }
     }
 
-    fn read<H: ImageNtHeaders>(bytes: &'d [u8]) -> Result<Self, Problem> {
+    /// Parses an image with headers of this kind.
+    pub(super) fn read<H: ImageNtHeaders>(source: Source<'d>) -> Result<Self, Problem> {
         let cut = |_| Problem::Truncated("PE headers");
-        let dos = ImageDosHeader::parse(bytes).map_err(cut)?;
+        let dos = ImageDosHeader::parse(source).map_err(cut)?;
         let mut offset = dos.nt_headers_offset().into();
-        let (headers, directories) = H::parse(bytes, &mut offset).map_err(cut)?;
-        let sections = headers.sections(bytes, offset).map_err(cut)?;
+        let (headers, directories) = H::parse(source, &mut offset).map_err(cut)?;
+        let sections = headers.sections(source, offset).map_err(cut)?;
         let image_base = headers.optional_header().image_base();
-        let reader = Reader::new(bytes, &sections, image_base)?;
+        let reader = Reader::new(source, &sections, image_base)?;
         let address = |index: usize| {
             let directory = directories.get(index)?;
             Some(directory.virtual_address.get(LE))

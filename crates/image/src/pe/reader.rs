@@ -6,6 +6,7 @@ use object::pod::Pod;
 use object::read::coff::SectionTable;
 use object::{LittleEndian as LE, ReadRef, pe};
 
+use crate::elf::Source;
 use crate::error::Problem;
 use crate::strings::{MAX_NAMES, string_in};
 
@@ -30,7 +31,7 @@ pub(super) struct Reader<'d> {
 
 impl<'d> Reader<'d> {
     pub(super) fn new(
-        bytes: &'d [u8],
+        source: Source<'d>,
         table: &SectionTable<'d>,
         image_base: u64,
     ) -> Result<Self, Problem> {
@@ -44,9 +45,9 @@ impl<'d> Reader<'d> {
             let offset = header.pointer_to_raw_data.get(LE);
             let data = match size {
                 0 => &[],
-                _ => bytes
-                    .read_bytes_at(offset.into(), size.into())
-                    .map_err(|()| Problem::Truncated("last section"))?,
+                _ => source
+                    .bytes(offset.into(), size.into())
+                    .ok_or(Problem::Truncated("last section"))?,
             };
             sections.push(PeSection {
                 address: header.virtual_address.get(LE),
@@ -58,7 +59,7 @@ impl<'d> Reader<'d> {
         Ok(Self {
             sections,
             image_base,
-            entries_left: Cell::new(bytes.len() / size_of::<u32>()),
+            entries_left: Cell::new(source.len() as usize / size_of::<u32>()),
             names_left: Cell::new(MAX_NAMES),
         })
     }

@@ -9,10 +9,11 @@ use gpustub_check::{ImageId, LoadGraph};
 use gpustub_core::diag::listing;
 use gpustub_core::library::{Library, Role};
 use gpustub_image::edit::{ImportKind, Imported, Inspection};
+use gpustub_image::{ImageFormat, ImageKind};
 
 use crate::kept::KeptLibraries;
 use crate::libraries::{
-    Functions, Requirement, has_function, intersection, replaced_library, requirements,
+    Functions, Requirement, has_data, has_function, intersection, replaced_library, requirements,
 };
 use crate::releases::{Majors, header_key};
 
@@ -47,6 +48,8 @@ pub struct Decision {
     pub id: ImageId,
     /// Path in the package.
     pub path: String,
+    /// Format of the image.
+    pub format: ImageFormat,
     /// The machine.
     pub machine: String,
     /// The libraries to replace.
@@ -70,7 +73,8 @@ impl Decision {
 
     /// Binds an import to the stub library.
     fn bind(&mut self, import: &Imported, binding: Binding) -> Result<(), String> {
-        if import.node.is_none() {
+        // An import of Windows has no version, and names its DLL.
+        if import.file.is_none() {
             self.unversioned.push(import.name.clone());
         }
         match self.functions.insert(import.name.clone(), binding.clone()) {
@@ -92,10 +96,14 @@ pub fn decide(
     passed_on: &[Requirement],
 ) -> Result<Option<Decision>, Refusal> {
     check_kept_libraries(graph, kept, id, inspection)?;
-    let needed = inspection.needed.iter().filter(|name| !kept.contains(name));
+    let mut needed = inspection.needed.clone();
+    if is_found_when_called(kept, inspection) {
+        needed.extend_from_slice(&inspection.delayed);
+    }
     // Libraries that are kept have the major of the headers, too.
-    let mut known = requirements(inspection, inspection.needed.iter());
-    let mut requirements = requirements(inspection, needed);
+    let mut known = requirements(inspection, needed.iter());
+    needed.retain(|name| !kept.contains(name));
+    let mut requirements = requirements(inspection, needed.iter());
     known.extend_from_slice(passed_on);
     requirements.extend_from_slice(passed_on);
     if requirements.is_empty() {
@@ -113,6 +121,7 @@ pub fn decide(
     let mut decision = Decision {
         id,
         path: graph.image(id).member.path.clone(),
+        format: graph.image(id).facts.format,
         machine: inspection.machine.clone(),
         functions: BTreeMap::new(),
         unversioned: Vec::new(),
@@ -128,6 +137,14 @@ pub fn decide(
         );
     }
     Ok(Some(decision))
+}
+
+/// Whether delayed imports find a stub library: their helper in the image searches the directories of the program, not that
+/// of a DLL, whose other imports must have loaded the stub library before.
+fn is_found_when_called(kept: &KeptLibraries<'_>, inspection: &Inspection) -> bool {
+    let mut needed = inspection.needed.iter();
+    inspection.kind == ImageKind::Program
+        || needed.any(|name| !kept.contains(name) && replaced_library(inspection, name).is_some())
 }
 
 /// Rejects an image that needs a GPU library without stubs, itself or through a vendor's library.
@@ -154,7 +171,7 @@ fn check_kept_libraries(
         if files.all(|file| file.role == Role::Loader)
             && let Some(help) = &mut refusal.help
         {
-            help.push_str("; a package may bring a loader, as `auditwheel repair` copies it");
+            help.push_str("; a package may bring a loader, which auditwheel or delvewheel copies");
         }
         return Err(refusal);
     }
@@ -225,7 +242,17 @@ fn bind_imports(
             None => unknown.push(import.name.as_str()),
         }
     }
-    if let Some(name) = unknown.iter().find(|name| name.starts_with("_Z")) {
+    let is_data = |name: &&&str| {
+        let mut requirements = decision.requirements.iter();
+        requirements.any(|requirement| has_data(requirement.library, name))
+    };
+    if let Some(name) = unknown.iter().find(is_data) {
+        return Err(format!("imports the data `{name}`; a stub has functions only").into());
+    }
+    if let Some(name) = unknown
+        .iter()
+        .find(|name| name.starts_with("_Z") || name.starts_with('?'))
+    {
         return Err(format!("imports `{name}`: there are no stubs of C++ functions").into());
     }
     if !unknown.is_empty() {
@@ -246,6 +273,11 @@ fn binding(functions: &Functions, requirement: &Requirement, import: &Imported) 
 /// Rejects what is not a function.
 fn check_kind(import: &Imported) -> Result<(), String> {
     match import.kind {
+        ImportKind::Ordinal => Err(format!(
+            "imports function {} of {} by its number, which differs between releases",
+            import.name,
+            import.file.as_deref().unwrap_or("a library")
+        )),
         ImportKind::Data | ImportKind::ThreadLocal => Err(format!(
             "imports the data `{}`; a stub has functions only",
             import.name

@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpustub_check::{LoadGraph, Package};
+use gpustub_check::LoadGraph;
 use gpustub_core::diag::{Diagnostic, Level, listing};
 use gpustub_core::library::Library;
+use gpustub_image::ImageFormat;
 use gpustub_image::edit::{EditRequest, Replaced, Unversioned};
 
 use super::decide::{Binding, Decision};
@@ -18,6 +19,7 @@ use crate::releases::{Header, Majors, common, header, header_key};
 
 /// Images that share a stub library.
 struct Group {
+    format: ImageFormat,
     machine: String,
     majors: Majors,
     functions: BTreeMap<String, Binding>,
@@ -30,7 +32,7 @@ impl Group {
         let Some(majors) = common(&self.majors, &decision.majors) else {
             return false;
         };
-        if self.machine != decision.machine
+        if (self.format, &self.machine) != (decision.format, &decision.machine)
             || decision.functions.iter().any(|(name, binding)| {
                 self.functions
                     .get(name)
@@ -61,12 +63,16 @@ impl Group {
         &self,
         options: &PlanOptions,
     ) -> Result<BTreeMap<&'static str, Option<String>>, String> {
+        let system = match self.format {
+            ImageFormat::Elf => "linux",
+            ImageFormat::Pe => "windows",
+        };
         let owners = self.functions_by_owner();
         // All libraries of a toolkit have one version: names of one may identify that of the others.
         let mut majors = self.majors.clone();
         for (library, functions) in owners.values() {
             let key = header_key(library);
-            if let Header::Version(version) = header(library, functions, majors.get(key))
+            if let Header::Version(version) = header(library, system, functions, majors.get(key))
                 && let Ok(major) = version.parse()
             {
                 majors.insert(key, BTreeSet::from([major]));
@@ -77,7 +83,7 @@ impl Group {
             let key = header_key(library);
             let version = match requested_header(options, library) {
                 Some(version) => Some(version.to_owned()),
-                None => match header(library, &functions, majors.get(key)) {
+                None => match header(library, system, &functions, majors.get(key)) {
                     Header::Version(version) => Some(version),
                     Header::Any => library
                         .abi
@@ -130,15 +136,14 @@ fn last_header<'a>(options: &'a PlanOptions, name: Option<&str>) -> Option<&'a s
         .map(|(_, version)| version.as_str())
 }
 
-/// Plans stub libraries and edits.
+/// Adds stub libraries and edits to a plan.
 pub fn plan(
-    package: &Package,
     graph: &LoadGraph<'_>,
     decisions: &[Decision],
     options: &PlanOptions,
-) -> (PackagePlan, Vec<Diagnostic>) {
+    plan: &mut PackagePlan,
+) -> Vec<Diagnostic> {
     let groups = groups(decisions);
-    let mut plan = PackagePlan::default();
     let mut diagnostics = Vec::new();
     let mut suffixes = BTreeSet::new();
     for group in &groups {
@@ -146,6 +151,7 @@ pub fn plan(
             Ok(headers) => headers,
             Err(reason) => {
                 for decision in &group.decisions {
+                    let package = graph.image(decision.id).package;
                     diagnostics.push(unsupported(package, &decision.path, Level::Error, &reason));
                 }
                 continue;
@@ -165,23 +171,42 @@ pub fn plan(
             name => name.to_owned(),
         };
         let node = |library_id: &str| names::node(&name, &suffix, library_id);
-        let file = stub_file(&name, &suffix);
+        let file = stub_file(&name, &suffix, group.format);
         for decision in &group.decisions {
             plan.images.push(ImagePlan {
                 path: decision.path.clone(),
                 stub: plan.stubs.len(),
-                request: request(graph, decision, &options.directory, &file, &node),
+                request: request(graph, decision, options, &file, &node),
             });
         }
         plan.stubs.push(StubPlan {
-            path: join(&options.directory, &file),
+            paths: paths(graph, group, options, &file),
             file,
+            format: group.format,
             machine: group.machine.clone(),
             libraries: stub_libraries(group, headers, &node),
         });
     }
-    plan.images.sort_by(|a, b| a.path.cmp(&b.path));
-    (plan, diagnostics)
+    diagnostics
+}
+
+/// Paths of a stub library. The loader of Windows knows no directory but that of the image, and takes the copy that it loaded
+/// first for all images.
+fn paths(
+    graph: &LoadGraph<'_>,
+    group: &Group,
+    options: &PlanOptions,
+    stub_file: &str,
+) -> Vec<String> {
+    let directories: BTreeSet<&str> = match group.format {
+        ImageFormat::Elf => BTreeSet::from([options.directory.as_str()]),
+        ImageFormat::Pe => (group.decisions.iter())
+            .map(|decision| graph.image(decision.id).member.directory())
+            .collect(),
+    };
+    (directories.into_iter())
+        .map(|directory| join(directory, stub_file))
+        .collect()
 }
 
 fn groups(decisions: &[Decision]) -> Vec<Group> {
@@ -189,6 +214,7 @@ fn groups(decisions: &[Decision]) -> Vec<Group> {
     for decision in decisions {
         if !groups.iter_mut().any(|group| group.add(decision)) {
             groups.push(Group {
+                format: decision.format,
                 machine: decision.machine.clone(),
                 majors: decision.majors.clone(),
                 functions: decision.functions.clone(),
@@ -199,11 +225,11 @@ fn groups(decisions: &[Decision]) -> Vec<Group> {
     groups
 }
 
-/// The edit of an image that needs a stub library in this directory.
+/// The edit of an image that needs a stub library.
 fn request(
     graph: &LoadGraph<'_>,
     decision: &Decision,
-    directory: &str,
+    options: &PlanOptions,
     stub_file: &str,
     node: &dyn Fn(&str) -> String,
 ) -> EditRequest {
@@ -221,10 +247,14 @@ fn request(
     });
     EditRequest {
         stub: stub_file.to_owned(),
-        runpath: runpath::added(&graph.image(decision.id), directory),
+        runpath: match decision.format {
+            ImageFormat::Elf => runpath::added(&graph.image(decision.id), &options.directory),
+            ImageFormat::Pe => None,
+        },
         removed_runpath: runpath::removed(graph, decision.id, decision),
         libraries: libraries.collect(),
         unversioned: unversioned.collect(),
+        removes_signature: options.removes_signatures,
     }
 }
 

@@ -51,7 +51,8 @@ impl PassedOn {
     }
 }
 
-/// Images that use the replaced libraries of others, by the libraries that each edited image needs.
+/// Images that use the replaced libraries of others, by the libraries that each edited image needs. Not those of Windows, whose
+/// imports name a DLL each.
 pub fn find(
     graph: &LoadGraph<'_>,
     kept: &KeptLibraries<'_>,
@@ -80,7 +81,7 @@ pub fn find(
             .collect();
         for &id in &process {
             let image = graph.image(id);
-            if is_from_vendor(&image) || is_stub_file(image.member.file_name()) {
+            if image.is_pe() || is_from_vendor(&image) || is_stub_file(image.member.file_name()) {
                 continue;
             }
             for import in &image.facts.imports {

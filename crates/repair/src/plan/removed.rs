@@ -20,7 +20,7 @@ pub fn copies(package: &Package, plan: &PackagePlan) -> Vec<String> {
     let mut formerly_needed: BTreeSet<&str> = plan.images.iter().flat_map(replaced_names).collect();
     loop {
         let needed = needed_after_edits(package, plan, &removed);
-        let unneeded_copy = package.images().find(|image| {
+        let unneeded_copy = package.all_images().find(|image| {
             gpu_file(image.member.file_name()).is_some_and(|file| is_copy(&file))
                 && !removed.contains(&image.member.path)
                 && image_names(image).any(|name| formerly_needed.contains(name))
@@ -41,7 +41,7 @@ fn needed_after_edits<'a>(
     removed: &BTreeSet<String>,
 ) -> BTreeSet<&'a str> {
     let mut needed = BTreeSet::new();
-    for image in package.images() {
+    for image in package.all_images() {
         let path = &image.member.path;
         if removed.contains(path) {
             continue;
@@ -64,7 +64,7 @@ fn needed_after_edits<'a>(
     needed
 }
 
-/// Names in DT_NEEDED that an edit replaces.
+/// Names of needed libraries that an edit replaces.
 fn replaced_names(edited: &ImagePlan) -> impl Iterator<Item = &str> {
     edited
         .request
