@@ -45,6 +45,7 @@ fn symbol(export: &PeExport<'_>) -> Option<Symbol> {
         version: None,
         compat: false,
         size: 0,
+        system: None,
         returns: None,
         releases: Vec::new(),
     })
