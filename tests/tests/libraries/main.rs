@@ -1,6 +1,7 @@
 //! Stubs of each shipped library, bound to the real one.
 
 mod error_names;
+mod results;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -116,7 +117,10 @@ fn build(
 /// The program that queries every function of a library, compiled with the headers of a version.
 fn program_of(id: &str, call: &Call, header: &str, dir: &Path) -> Result<PathBuf> {
     let library = Library::builtin(id).ok_or("a shipped library")?;
-    let names = library.symbols.functions().map(|symbol| &symbol.name);
+    let names = library
+        .symbols
+        .functions_on("linux")
+        .map(|symbol| &symbol.name);
     let text: String = (names.collect::<BTreeSet<_>>().iter())
         .map(|name| format!("FUNCTION({name})\n"))
         .collect();
@@ -187,7 +191,7 @@ fn is_bound_whole(id: &str, real: &Real, program: &Path) -> Result<()> {
         lines.filter_map(|line| line.strip_prefix(start)).collect()
     };
     let (mut present, mut lacking) = (BTreeSet::new(), BTreeSet::new());
-    for symbol in library.symbols.functions() {
+    for symbol in library.symbols.functions_on("linux") {
         let name = &symbol.name[..];
         if has(symbol, version) {
             present.insert(name);
@@ -425,7 +429,10 @@ fn row(library: &Library, name: &str) -> Option<String> {
 fn functions_of_a_missing_library_return_the_manifest_values() -> Result<()> {
     for id in Library::builtin_ids() {
         let library = Library::builtin(id).ok_or("a shipped library")?;
-        let names = library.symbols.functions().map(|symbol| &symbol.name[..]);
+        let names = library
+            .symbols
+            .functions_on("linux")
+            .map(|symbol| &symbol.name[..]);
         let rows: Vec<_> = (names.collect::<BTreeSet<_>>().into_iter())
             .filter_map(|name| row(library, name))
             .collect();

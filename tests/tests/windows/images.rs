@@ -4,10 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_tests::Result;
 use gpustub_tests::command::succeed;
-use gpustub_tests::stubs::list_of;
-use gpustub_tests::wine::{run, windows_path, wine};
+use gpustub_tests::stubs::{list_of, plan_or_fail, trap_manifest};
+use gpustub_tests::wine::{run, target, windows_path, wine};
+use gpustub_tests::{Result, repository};
 
 use crate::trial::{Trial, expect, expect_errors};
 
@@ -218,4 +218,35 @@ fn incompatible_headers_do_not_link() -> Result<()> {
         return Err(ran.error("it links"));
     }
     Ok(())
+}
+
+/// Structs that a missing function returns, and out-parameters behind arguments that Windows passes otherwise.
+#[test]
+#[ignore = "needs mingw-w64 and wine: ./tests/run"]
+fn structs_of_missing_functions() -> Result<()> {
+    let trial = Trial::new()?;
+    let list = fs::read_to_string(repository().join("tests/programs/results.symbols"))?;
+    let keys = "zero-out = { trap_twelve = [{ arg = 0, size = 4 }], trap_pair = [{ arg = 1, size = 4 }], \
+                trap_large = [{ arg = 0, size = 4 }], trap_mixed = [{ arg = 1, position = 3, size = 4 }] }";
+    let plan = plan_or_fail(&trap_manifest(keys), &[("trap.symbols", list)], &target())?;
+    let archives = [trial.stubs_of("", &plan)?];
+    let source = ["programs/results.c"];
+    trial.link("program.exe", &source, &archives, &["-DMIXED"])?;
+    expect(&trial.run(&[])?, "passed\n", "")
+}
+
+#[test]
+#[ignore = "needs mingw-w64 and wine: ./tests/run"]
+fn shipped_functions_that_are_missing() -> Result<()> {
+    let trial = Trial::new()?;
+    let manifest = "schema = 1\n[stub.cublas]\n[stub.cuda]\nheader-version = \"12\"\n[stub.cudart]\n\
+                    header-version = \"12\"\n[stub.curand]\n";
+    let archives = [trial.stubs("", manifest)?];
+    trial.link(
+        "program.exe",
+        &["programs/windows/results.c"],
+        &archives,
+        &[],
+    )?;
+    expect(&trial.run(&[])?, "passed\n", "")
 }
