@@ -65,7 +65,7 @@ fn libraries_that_a_program_takes() -> Result<()> {
     Ok(())
 }
 
-/// A DLL for another processor, and a text.
+/// A DLL for another processor, one that ends in its sections, a program of DOS, and a text.
 #[test]
 #[ignore = "needs mingw-w64 and wine: ./tests/run"]
 fn files_that_are_no_library() -> Result<()> {
@@ -73,10 +73,16 @@ fn files_that_are_no_library() -> Result<()> {
     let library = trial.dir().join("trap1.dll");
     let mut bytes = fs::read(&library)?;
     let header = usize::try_from(u32::from_le_bytes(bytes[0x3c..0x40].try_into()?))?;
+    let whole = bytes.clone();
+    let cut = &whole[..header + 0x200];
+    let mut dos = whole.clone();
+    dos[header..header + 4].fill(0);
     bytes[header + 4..header + 6].copy_from_slice(&0xaa64_u16.to_le_bytes());
     for (bytes, reason) in [
         (&bytes[..], "a library for another processor"),
-        (b"text", "a library for another processor"),
+        (cut, "not a DLL, or a damaged one"),
+        (&dos[..], "not a DLL, or a damaged one"),
+        (b"text", "not a DLL, or a damaged one"),
     ] {
         fs::write(&library, bytes)?;
         let ran = trial.run(&[])?;
