@@ -147,9 +147,9 @@ i686-linux-android i686-linux-android24 no
 armv7-linux-androideabi armv7a-linux-androideabi24 no
 ";
 
-/// Rows of the targets that the suites `cross` and `macos` test.
+/// Rows of the targets that the suites `windows` (with its figures) and `macos` test.
 const OTHER_SUITES: &str = "\
-| `x86_64-pc-windows-gnu` | rustc | bfd (mingw-w64) | wine 8 | | |
+| `x86_64-pc-windows-gnu` | rustc | bfd (mingw-w64) | wine 8 | 66 | 1 |
 | `x86_64-apple-darwin` | rustc | lld | instructions only, native | | |
 | `aarch64-apple-darwin` | rustc | lld | instructions only, qemu-user | | |
 ";

@@ -19,10 +19,13 @@
 //! | adapted | `adapters` |
 //! | adapters | `cudaGetDeviceProperties` with real headers: `adapters` |
 //! | shared | none: stubs for Windows are in the program |
-//! | — | callers with `dllimport`, unused functions, objects of two header versions: `images` |
+//! | missing functions that return structs (`programs/results.c`) | the same program, and functions of shipped libraries: `images` |
+//! | — | callers with `dllimport`, unused functions, objects of two header versions: `images`; bytes and instructions of a stub: `figures`; order of the search, files opened by a bare name, delayed imports of the program: `search` |
 
 mod adapters;
+mod figures;
 mod images;
 mod programs;
 mod real;
+mod search;
 mod trial;
