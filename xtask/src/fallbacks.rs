@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use gpustub_core::library::{Library, Returns};
 
 use crate::recipes::{Headers, Options, Recipe, root, walk};
-use declarations::DeclaredFunction;
+use declarations::{DeclaredFunction, WINDOWS};
 
 /// A machine with words of 32 bits, and the C library of Debian's cross compiler for it.
 const WORDS_OF_32_BITS: &[&str] = &[
@@ -22,9 +22,6 @@ const WORDS_OF_32_BITS: &[&str] = &[
     "-idirafter",
     "/usr/i686-linux-gnu/include",
 ];
-
-/// Windows, with the headers of mingw-w64; those of CUPTI have `__pragma`.
-pub const WINDOWS: &[&str] = &["--target=x86_64-w64-mingw32", "-fms-extensions"];
 
 /// `cargo xtask fallbacks`.
 pub fn run(arguments: &[String]) -> Result<bool, String> {

@@ -116,7 +116,7 @@ fn windows_names(
                 recipe,
                 &windows.include,
                 &directory,
-                fallbacks::WINDOWS,
+                fallbacks::declarations::WINDOWS,
             )?);
         }
         _ => return Err("recipes.toml: `windows`: `in` and `file`, or `declared-in`".to_owned()),

@@ -5,9 +5,8 @@ use std::path::PathBuf;
 
 use gpustub_core::library::{Fallback, Returns};
 
-use super::WINDOWS;
 use super::claims::is_real;
-use super::declarations::{DeclaredFunction, clang};
+use super::declarations::{DeclaredFunction, WINDOWS, clang};
 
 /// Differences between LLVM's declarations for Windows and a manifest.
 pub fn wrong_words(

@@ -7,6 +7,9 @@ use std::process::{Command, Output, Stdio};
 
 use serde::Deserialize;
 
+/// Arguments of clang for Windows, with the headers of mingw-w64; those of CUPTI have `__pragma`.
+pub const WINDOWS: &[&str] = &["--target=x86_64-w64-mingw32", "-fms-extensions"];
+
 /// A declared function. Types are as C spells them.
 #[derive(Debug)]
 pub struct DeclaredFunction {
