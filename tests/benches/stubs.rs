@@ -80,7 +80,12 @@ fn shipped() -> (String, Vec<String>) {
     for id in Library::builtin_ids() {
         writeln!(manifest, "[stub.{id}]\nheader-version = \"none\"").expect("a string");
         let library = Library::builtin(id).expect("a shipped library");
-        names.extend(library.symbols.functions().map(|s| s.name.clone()));
+        names.extend(
+            library
+                .symbols
+                .functions_on("linux")
+                .map(|s| s.name.clone()),
+        );
     }
     names.sort();
     (manifest, names)
@@ -90,7 +95,7 @@ fn shipped() -> (String, Vec<String>) {
 fn first_functions() -> Vec<String> {
     let libraries = Library::builtin_ids().filter_map(Library::builtin);
     libraries
-        .filter_map(|library| Some(library.symbols.functions().next()?.name.clone()))
+        .filter_map(|library| Some(library.symbols.functions_on("linux").next()?.name.clone()))
         .collect()
 }
 
@@ -98,7 +103,10 @@ fn first_functions() -> Vec<String> {
 fn adapted() -> BTreeSet<String> {
     let libraries = Library::builtin_ids().filter_map(Library::builtin);
     let names = libraries.flat_map(|library| {
-        let functions = library.symbols.functions().map(|symbol| &symbol.name);
+        let functions = library
+            .symbols
+            .functions_on("linux")
+            .map(|symbol| &symbol.name);
         functions.filter(|name| {
             let mut entries = library.abi.entries(name, None).into_iter();
             entries.any(|entry| matches!(entry.adapter, Some(Adapter::Code(_))))

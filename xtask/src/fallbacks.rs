@@ -4,6 +4,7 @@
 //! clang reads the headers. Its syntax tree contains the functions and their types; a second run over
 //! assertions, in C, lets the compiler itself check sizes and classes of types.
 
+mod calls;
 mod claims;
 pub mod declarations;
 
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 use gpustub_core::library::{Library, Returns};
 
 use crate::recipes::{Headers, Options, Recipe, root, walk};
-use declarations::DeclaredFunction;
+use declarations::{DeclaredFunction, WINDOWS};
 
 /// A machine with words of 32 bits, and the C library of Debian's cross compiler for it.
 const WORDS_OF_32_BITS: &[&str] = &[
@@ -47,75 +48,142 @@ pub struct Report {
 /// Compares one manifest with those of its headers that are among the components.
 pub fn compare(id: &str, recipe: &Recipe, components: &Path) -> Result<Report, String> {
     let library = Library::builtin(id).ok_or_else(|| format!("`{id}` is not shipped"))?;
-    let mut problems = Vec::new();
-    let mut declared = BTreeSet::new();
-    let (mut is_complete, mut claims_compared) = (true, 0);
-    for headers in &recipe.headers {
+    let mut comparison = Comparison {
+        library,
+        recipe,
+        problems: Vec::new(),
+        declared: BTreeSet::new(),
+        claims: 0,
+    };
+    let of_windows = (recipe.windows.iter()).flat_map(|windows| {
+        windows
+            .headers
+            .iter()
+            .map(|headers| (headers, &windows.include, WINDOWS))
+    });
+    let of_all = (recipe.headers.iter()).map(|headers| (headers, &recipe.include, &[][..]));
+    let mut is_complete = true;
+    for (headers, include, target) in of_all.chain(of_windows) {
         let Some(directories) = include_directories(headers, components)? else {
             is_complete = false;
             continue;
         };
-        let version = headers.version.to_string();
-        for (include, macros) in readings(recipe) {
+        for (include, macros) in readings(include, &recipe.defines) {
             let source = declarations::source(include, macros);
-            let functions = declarations::read(&source, &directories)
-                .map_err(|e| format!("{id} {version}: {e}"))?;
-            let mut claims = claims::Claims::new(source.clone(), &recipe.status);
-            let mut words = claims::Claims::new(source, &recipe.status);
-            for symbol in library.symbols.functions() {
-                let name = &symbol.name[..];
-                let Some(function) = declaration(&functions, &recipe.alike, name) else {
-                    continue;
-                };
-                declared.insert(name);
-                let fallback = library.fallbacks.get(name);
-                claims.function(name, function, fallback, 8);
-                if library.has_32_bit {
-                    words.function(name, function, fallback, 4);
-                    words.words(name, function, fallback);
-                }
-            }
-            claims_compared += claims.len() + words.len();
-            let mut version_problems = claims.check(&directories, &[])?;
-            version_problems.extend(words.check(&directories, WORDS_OF_32_BITS)?);
-            for problem in version_problems {
-                problems.push(format!("{version}: {problem}"));
-            }
+            (comparison.version(&source, &directories, target))
+                .map_err(|e| format!("{id} {}: {e}", headers.version))?
+                .into_iter()
+                .for_each(|problem| {
+                    comparison
+                        .problems
+                        .push(format!("{}: {problem}", headers.version))
+                });
         }
     }
-    if is_complete {
-        problems.extend(undeclared(library, recipe, &declared));
+    Ok(comparison.finish(is_complete))
+}
+
+/// Comparison of a manifest with several versions of the headers.
+struct Comparison<'r> {
+    library: &'static Library,
+    recipe: &'r Recipe,
+    problems: Vec<String>,
+    /// Functions that a version declares.
+    declared: BTreeSet<&'static str>,
+    claims: usize,
+}
+
+impl Comparison<'_> {
+    /// The wrong claims about the functions of one source.
+    fn version(
+        &mut self,
+        source: &str,
+        directories: &[PathBuf],
+        target: &[&str],
+    ) -> Result<Vec<String>, String> {
+        let Self {
+            library, recipe, ..
+        } = *self;
+        let functions = declarations::read(source, directories, target)?;
+        let mut claims = claims::Claims::new(source.to_owned(), &recipe.status);
+        let mut words = claims::Claims::new(source.to_owned(), &recipe.status);
+        let mut called = Vec::new();
+        for symbol in library.symbols.functions() {
+            let name = &symbol.name[..];
+            let Some(function) = declaration(&functions, &recipe.alike, name) else {
+                continue;
+            };
+            self.declared.insert(name);
+            let fallback = library.fallbacks.get(name);
+            claims.function(name, function, fallback, 8);
+            if library.has_32_bit && target.is_empty() {
+                words.function(name, function, fallback, 4);
+                words.words(name, function, fallback);
+            }
+            if functions.contains_key(name) {
+                called.push((name, function, fallback));
+            }
+        }
+        self.claims += claims.len() + words.len();
+        let mut problems = claims.check(directories, target)?;
+        if words.len() > 0 {
+            problems.extend(words.check(directories, WORDS_OF_32_BITS)?);
+        }
+        if library.load_names.get("windows").is_some() {
+            self.claims += called.len();
+            problems.extend(calls::wrong_words(source, directories, &called)?);
+        }
+        Ok(problems)
     }
-    problems.sort();
-    problems.dedup();
-    let functions = library.symbols.functions().count();
-    let summary = format!(
-        "{} of {functions} functions declared, {claims_compared} claims compared{}",
-        declared.len(),
+
+    fn finish(mut self, is_complete: bool) -> Report {
         if is_complete {
-            ""
-        } else {
-            " (some headers are missing)"
+            let undeclared = undeclared(self.library, self.recipe, &self.declared);
+            self.problems.extend(undeclared);
         }
-    );
-    Ok(Report { problems, summary })
+        self.problems.sort();
+        self.problems.dedup();
+        let functions = self.library.symbols.functions().count();
+        let summary = format!(
+            "{} of {functions} functions declared, {} claims compared{}",
+            self.declared.len(),
+            self.claims,
+            if is_complete {
+                ""
+            } else {
+                " (some headers are missing)"
+            }
+        );
+        Report {
+            problems: self.problems,
+            summary,
+        }
+    }
 }
 
 /// Combinations of headers and macros to read.
-fn readings(recipe: &Recipe) -> impl Iterator<Item = (&[String], &[String])> {
-    (recipe.include.iter()).flat_map(|include| {
-        (recipe.defines.iter()).map(|macros| (include.as_slice(), macros.as_slice()))
-    })
+fn readings<'r>(
+    include: &'r [Vec<String>],
+    defines: &'r [Vec<String>],
+) -> impl Iterator<Item = (&'r [String], &'r [String])> {
+    include
+        .iter()
+        .flat_map(|include| (defines.iter()).map(|macros| (include.as_slice(), macros.as_slice())))
 }
 
-/// Names of the functions that a library's headers below a directory declare, sorted.
-pub fn declared_names(recipe: &Recipe, directory: &Path) -> Result<Vec<String>, String> {
+/// Names of the functions that a library's headers below a directory declare, sorted. `target`: arguments of clang.
+pub fn declared_names(
+    recipe: &Recipe,
+    include: &[Vec<String>],
+    directory: &Path,
+    target: &[&str],
+) -> Result<Vec<String>, String> {
     let mut directories = include_below(directory)?;
     directories.push(root().join("xtask/include"));
     let mut names = BTreeSet::new();
-    for (include, macros) in readings(recipe) {
+    for (include, macros) in readings(include, &recipe.defines) {
         let source = declarations::source(include, macros);
-        let functions = declarations::read(&source, &directories)
+        let functions = declarations::read(&source, &directories, target)
             .map_err(|e| format!("`{}`: {e}", directory.display()))?;
         names.extend(functions.into_keys());
     }

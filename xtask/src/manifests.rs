@@ -8,10 +8,13 @@ pub mod diff;
 mod list;
 mod merge;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use gpustub_core::symbols::SymbolList;
-use gpustub_image::{SymbolRequirements as ReadOptions, read_symbols_file};
+use gpustub_image::{
+    SymbolRequirements as ReadOptions, read_library_symbols_file, read_symbols_file,
+};
 
 use crate::fallbacks;
 use crate::recipes::{Exports, Options, Recipe, find, installed, root};
@@ -45,7 +48,15 @@ fn generate(recipe: &Recipe, components: &Path) -> Result<String, String> {
     for exports in &recipe.exports {
         versions.push((exports.version, evidence(recipe, exports, components)?));
     }
-    let text = merge::merge(versions).to_text();
+    let mut list = merge::merge(versions);
+    if let Some(windows) = &recipe.windows {
+        let mut rows = Vec::new();
+        for exports in &windows.exports {
+            rows.push((exports.version, windows_names(recipe, exports, components)?));
+        }
+        merge::add_windows(&mut list, &rows);
+    }
+    let text = list.to_text();
     let (format, rest) = text.split_once('\n').unwrap_or((&text, ""));
     let comment: String = recipe
         .comment
@@ -61,7 +72,8 @@ fn evidence(recipe: &Recipe, row: &Exports, components: &Path) -> Result<Version
         (Some(file), None, None, None) => installed(file)?,
         (None, Some(directory), Some(file), None) => find(&components.join(directory), file)?,
         (None, None, None, Some(directory)) => {
-            let mut names = fallbacks::declared_names(recipe, &components.join(directory))?;
+            let directory = components.join(directory);
+            let mut names = fallbacks::declared_names(recipe, &recipe.include, &directory, &[])?;
             names.retain(|name| recipe.accepts(name));
             return Ok(VersionSymbols::Declared(names));
         }
@@ -84,6 +96,35 @@ fn evidence(recipe: &Recipe, row: &Exports, components: &Path) -> Result<Version
     Ok(VersionSymbols::Exports(exports))
 }
 
+/// Functions that the library of one version has on Windows.
+fn windows_names(
+    recipe: &Recipe,
+    row: &Exports,
+    components: &Path,
+) -> Result<BTreeSet<String>, String> {
+    let mut names = BTreeSet::new();
+    match (&row.directory, &row.file, &row.declared_in, &recipe.windows) {
+        (Some(directory), Some(file), None, _) => {
+            let library = find(&components.join(directory), file)?;
+            let exports = read_library_symbols_file(&library, ReadOptions::default())
+                .map_err(|error| error.to_string())?;
+            names.extend(exports.functions().map(|symbol| symbol.name.clone()));
+        }
+        (None, None, Some(directory), Some(windows)) => {
+            let directory = components.join(directory);
+            names.extend(fallbacks::declared_names(
+                recipe,
+                &windows.include,
+                &directory,
+                fallbacks::declarations::WINDOWS,
+            )?);
+        }
+        _ => return Err("recipes.toml: `windows`: `in` and `file`, or `declared-in`".to_owned()),
+    }
+    names.retain(|name| recipe.accepts(name));
+    Ok(names)
+}
+
 /// Reads the exports of a library.
 pub fn read(library: &Path) -> Result<SymbolList, String> {
     read_symbols_file(library, ReadOptions::default())
@@ -92,8 +133,6 @@ pub fn read(library: &Path) -> Result<SymbolList, String> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use gpustub_core::library::Library;
     use gpustub_core::version::Version;
 
@@ -134,7 +173,7 @@ mod tests {
     /// Functions that a list has in a version.
     fn names_in(list: &SymbolList, version: Version) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
-        for symbol in list.functions() {
+        for symbol in list.functions_on("linux") {
             let is_present = symbol
                 .releases
                 .iter()
@@ -170,6 +209,43 @@ mod tests {
                 "{id}: no package is there"
             );
         }
+    }
+
+    /// A DLL that lacks a function of the list answers as an older library does.
+    #[test]
+    #[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their directory (tests/run)"]
+    fn shipped_lists_have_the_functions_of_windows() {
+        let mut compared = BTreeSet::new();
+        for (id, recipe) in crate::recipes::read().unwrap() {
+            let shipped = &Library::builtin(&id).unwrap().symbols;
+            for row in recipe.windows.iter().flat_map(|windows| &windows.exports) {
+                let directory = row.directory.as_ref().or(row.declared_in.as_ref()).unwrap();
+                if !components().join(directory).is_dir() {
+                    continue;
+                }
+                compared.insert(id.clone());
+                let names = windows_names(&recipe, row, &components()).unwrap();
+                for name in &names {
+                    assert!(
+                        !shipped.lookup(name).is_empty(),
+                        "{id} {}: {name}",
+                        row.version
+                    );
+                }
+                for symbol in shipped.functions().filter(|symbol| !symbol.is_on("linux")) {
+                    assert!(
+                        names.contains(&symbol.name),
+                        "{id} {}: {}",
+                        row.version,
+                        symbol.name
+                    );
+                }
+            }
+        }
+        assert_eq!(
+            compared,
+            BTreeSet::from(["cuda", "cudart"].map(str::to_owned))
+        );
     }
 
     #[test]

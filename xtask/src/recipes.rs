@@ -34,8 +34,18 @@ pub struct Recipe {
     pub status: Vec<String>,
     #[serde(default)]
     pub alike: Vec<String>,
+    pub windows: Option<Windows>,
     #[serde(default)]
     pub undeclared: Vec<String>,
+}
+
+/// Sources of the functions that only Windows has.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Windows {
+    pub exports: Vec<Exports>,
+    pub include: Vec<Vec<String>>,
+    pub headers: Vec<Headers>,
 }
 
 /// Source of the functions of one version.

@@ -17,7 +17,7 @@ pub fn run(options: &cli::Diff, shell: &mut Shell) -> Result<bool> {
     let mut diagnostics = Vec::new();
     let mut sources = Sources::new();
     let versions = [&options.old, &options.new]
-        .map(|argument| input::read(argument, &mut diagnostics, &mut sources));
+        .map(|argument| input::read(argument, system(options), &mut diagnostics, &mut sources));
     shell.diagnostics(&diagnostics, &sources)?;
     let [Some(old), Some(new)] = versions else {
         return Ok(false);
@@ -34,6 +34,16 @@ pub fn run(options: &cli::Diff, shell: &mut Shell) -> Result<bool> {
         TextOrJson::Json => show::json(&old, &new, &changes, comparison.as_ref()),
     })?;
     Ok(changes.is_empty())
+}
+
+/// The system whose functions a shipped release has: that of the file that it is compared with.
+fn system(options: &cli::Diff) -> &'static str {
+    let is_dll = |argument: &String| argument.to_ascii_lowercase().ends_with(".dll");
+    if [&options.old, &options.new].into_iter().any(is_dll) {
+        "windows"
+    } else {
+        "linux"
+    }
 }
 
 #[cfg(test)]
@@ -59,7 +69,7 @@ mod tests {
     }
 
     fn shipped(release: &str) -> LibraryVersion {
-        input::read(release, &mut Vec::new(), &mut Sources::new()).expect("a shipped list")
+        input::read(release, "linux", &mut Vec::new(), &mut Sources::new()).expect("a shipped list")
     }
 
     #[test]

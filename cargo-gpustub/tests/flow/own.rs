@@ -300,7 +300,7 @@ fn headers_give_the_return_types() {
             "acmePoint returns=zeroed-hfa:24",
             "acmeThree returns=zeroed-struct:24",
             "acmeTime returns=null",
-            "acmeTwo returns=null",
+            "acmeTwo returns=zeroed-struct:16",
             "acmeVersion returns=string",
         ]
     );

@@ -15,11 +15,11 @@ pub enum ResultClass {
     Status,
     /// Constant C string.
     String,
-    /// Another pointer, number or struct, in registers: NULL or zero.
+    /// Another pointer, number or union, in registers: NULL or zero.
     Null,
-    /// Struct of this size in bytes that the caller provides memory for.
+    /// Struct of this size in bytes: in memory of the caller, or in registers.
     Struct(u64),
-    /// Struct of this size of up to four equal floating-point members (AAPCS64 6.9), more than 16 bytes.
+    /// Struct of this size of up to four equal floating-point members (AAPCS64 6.9).
     Hfa(u64),
 }
 
@@ -149,14 +149,15 @@ fn class(types: &Types, result: TypeId) -> Option<ResultClass> {
         {
             ResultClass::String
         }
-        record @ Type::Record { size, .. } if *size > MAX_BITS_IN_REGISTERS => {
-            struct_class(types, record, *size)?
-        }
+        record @ Type::Record { size, .. } => match struct_class(types, record, *size) {
+            None if *size <= MAX_BITS_IN_REGISTERS => ResultClass::Null,
+            class => class?,
+        },
         _ => ResultClass::Null,
     })
 }
 
-/// Class of a struct that is too large for two registers.
+/// Class of a struct with any members.
 fn struct_class(types: &Types, record: &Type, size: u64) -> Option<ResultClass> {
     let mut floats = Vec::new();
     for leaf in leaves(types, record).ok()? {

@@ -211,6 +211,9 @@ fields! {
     "stub.zero-out" {
         "arg": Type::Integer, true, "0",
             "The argument, counted from 0 among the integer and pointer arguments.";
+        "position": Type::Integer, false, "2",
+            "The argument, counted from 0 among all arguments, for Windows, where each takes a register or word. \
+             Default: `arg`.";
         "size": Type::Integer, false, "4",
             "Number of bytes to set to zero, 1 to 65535. Default: the size of a pointer.";
     }

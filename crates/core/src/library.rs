@@ -116,6 +116,9 @@ pub enum OutKind {
 pub struct Out {
     /// Index of the argument among the integer and pointer arguments, from 0.
     pub arg: u8,
+    /// Index among all arguments: on Windows each of them takes a word ("x64 calling convention",
+    /// learn.microsoft.com).
+    pub position: u8,
     /// Value written.
     pub kind: OutKind,
 }
@@ -129,9 +132,6 @@ pub struct Fallback {
     pub outs: Vec<Out>,
     /// Arguments of 64 bits on all machines, in ascending order: two words each where words have 32 bits.
     pub wide: Vec<u8>,
-    /// Positions of the arguments of floating-point type before an out-parameter, in ascending order. They have registers
-    /// of their own, except on Windows.
-    pub floats: Vec<u8>,
     /// Status code for a missing library, if it differs from the library's.
     pub status_if_missing: Option<i32>,
 }

@@ -3,9 +3,8 @@
 /// Maximum size of a struct that a stub may have to fill with zeros.
 pub(crate) const MAX_STRUCT_SIZE: i64 = 65_536;
 
-/// Minimum size of a struct that is returned through the hidden result pointer, on x86-64 (psABI 3.2.3)
-/// and AArch64 (AAPCS64 6.9) alike. Smaller ones are returned in registers, without a pointer.
-pub(crate) const MIN_STRUCT_SIZE: i64 = 17;
+/// Minimum size of a struct.
+pub(crate) const MIN_STRUCT_SIZE: i64 = 1;
 
 /// Return value of a function that cannot be called.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -21,7 +20,7 @@ pub enum Returns {
     Null,
     /// No value.
     Void,
-    /// A zeroed struct of this size in bytes, through the hidden result pointer.
+    /// A zeroed struct of this size in bytes: through a hidden pointer, or in registers, as the target's ABI has it.
     ZeroedStruct(u32),
     /// The name of the status code in the first argument, as a C string.
     ErrorName,
@@ -29,8 +28,8 @@ pub enum Returns {
     ErrorString,
     /// 0, or this number if that code is unknown.
     UnknownError(i32),
-    /// A zeroed struct of up to four equal floating-point members (AAPCS64 6.9), of this size in bytes: in
-    /// vector registers on AArch64, through the hidden result pointer on x86-64.
+    /// A zeroed struct of up to four equal floating-point members (AAPCS64 6.9), of this size in bytes: in vector
+    /// registers on AArch64, elsewhere as other structs.
     ZeroedHfa(u32),
 }
 

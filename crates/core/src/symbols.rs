@@ -5,6 +5,7 @@
 //! @soname libcudart.so.13
 //! @releases 11.8 12.9 13.0
 //! cudaBindTexture releases=11.8
+//! cudaD3D11GetDevice system=windows
 //! cudaFree
 //! cudaGetErrorString returns=string
 //! hipGetDeviceProperties version=hip_4.2 compat
@@ -16,9 +17,10 @@
 //! Lines are sorted by name, then symbol version. A line that starts with `@` applies to the whole
 //! list, `#` starts a comment line. Attributes: `kind=ifunc|notype|object|tls` (`func` is not written),
 //! `weak`, `version=NODE` (ELF symbol version), `compat` (not the default version), `size=N` (data),
+//! `system=SYSTEM` (the library of no other system has it: a key of `load-names`),
 //! `releases=RANGES` (releases that have the symbol: `11.8`, `11.8-12.9`, `12.9-` up to the last, several
 //! joined with commas), `returns=CLASS` (result of the function without the library): `status`, `null` (NULL or
-//! zero), `string`, `void`, `value:N`, `zeroed-struct:SIZE` (more than 16 bytes), `zeroed-hfa:SIZE` (the same, of up
+//! zero), `string`, `void`, `value:N`, `zeroed-struct:SIZE`, `zeroed-hfa:SIZE` (the same, of up
 //! to four equal floating-point members). A library's manifest has the classes of functions without one; those of
 //! a user-defined library return NULL.
 
@@ -76,6 +78,8 @@ pub struct Symbol {
     pub compat: bool,
     /// Size in bytes; written for data only.
     pub size: u64,
+    /// The only system (`CARGO_CFG_TARGET_OS`) whose library has it; `None`: any.
+    pub system: Option<&'static str>,
     /// Result without the library; `None`: unknown.
     pub returns: Option<Returns>,
     /// Inclusive ranges of [`SymbolList::releases`] that have it; empty: all.
@@ -86,6 +90,11 @@ impl Symbol {
     /// Order in a list, in which it is unique.
     fn sort_key(&self) -> (&str, Option<&str>) {
         (&self.name, self.version.as_deref())
+    }
+
+    /// Whether the library may have it on `os`.
+    pub fn is_on(&self, os: &str) -> bool {
+        self.system.is_none_or(|system| system == os)
     }
 
     /// Whether it is an inline function of C++, or its vtable, of which the program has its own copy.
@@ -132,6 +141,11 @@ impl SymbolList {
                     .filter(|symbol| !symbol.kind.is_data())
                     .max_by_key(|symbol| !symbol.compat)
             })
+    }
+
+    /// [`Self::functions`] that the library may have on `os`.
+    pub fn functions_on<'a>(&'a self, os: &'a str) -> impl Iterator<Item = &'a Symbol> {
+        self.functions().filter(move |symbol| symbol.is_on(os))
     }
 
     /// Help that suggests the function nearest to an unknown name.

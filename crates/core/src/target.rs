@@ -4,6 +4,7 @@
 mod triple;
 
 use crate::diag::{Diagnostic, STATIC_LIBC, UNSUPPORTED_TARGET};
+use crate::library::{Out, Returns};
 use crate::text::join;
 
 /// A compilation target, by the values that cargo gives build scripts (`CARGO_CFG_TARGET_*`).
@@ -69,16 +70,47 @@ impl Target {
         ["aarch64", "powerpc64", "arm"].contains(&self.arch.as_str())
     }
 
-    /// Index of the word of an integer or pointer argument, where the arguments `wide` have 64 bits. With 32 bits
-    /// these take two words, on Arm an even one and the next (AAPCS32 6.4, stage C.3). On Windows for x86-64 the
-    /// arguments at the positions `floats` take a word, too ("x64 calling convention", learn.microsoft.com).
-    pub(crate) fn argument_word(&self, argument: u8, wide: &[u8], floats: &[u8]) -> usize {
-        let argument = usize::from(argument);
-        if self.os == "windows" && self.arch == "x86_64" {
-            return floats.iter().fold(argument, |position, &float| {
-                position + usize::from(usize::from(float) <= position)
-            });
+    /// Whether a struct of this size is returned through a hidden pointer: i386 psABI 2.3.3, s390x ELF ABI 1.2.5,
+    /// AAPCS32 6.5, "x64 calling convention" (learn.microsoft.com), and as in [`Self::returns_floats_in_registers`].
+    fn returns_struct_by_address(&self, size: u32) -> bool {
+        match self.arch.as_str() {
+            "x86_64" if self.os == "windows" => ![1, 2, 4, 8].contains(&size),
+            "x86" | "s390x" => true,
+            "arm" => size > 4,
+            _ => size > 16,
         }
+    }
+
+    /// Class of a result, where structs in registers are zero as a number is.
+    pub(crate) fn result(&self, returns: &Returns) -> Returns {
+        match *returns {
+            Returns::ZeroedHfa(_) if self.returns_floats_in_registers() => Returns::Null,
+            Returns::ZeroedHfa(size) | Returns::ZeroedStruct(size) => {
+                if self.returns_struct_by_address(size) {
+                    Returns::ZeroedStruct(size)
+                } else {
+                    Returns::Null
+                }
+            }
+            _ => returns.clone(),
+        }
+    }
+
+    /// Index of the word of an out-parameter, where the arguments `wide` have 64 bits. With 32 bits these take two
+    /// words, on Arm an even one and the next (AAPCS32 6.4, stage C.3). The hidden pointer of a result is before all
+    /// arguments, except on AArch64, where it has a register of its own.
+    pub(crate) fn argument_word(&self, out: Out, wide: &[u8], returns: &Returns) -> usize {
+        let is_by_address = matches!(self.result(returns), Returns::ZeroedStruct(_));
+        let first = usize::from(is_by_address && self.arch != "aarch64");
+        first + self.argument_word_after(first, out, wide)
+    }
+
+    /// [`Self::argument_word`] after the `first` word of the arguments.
+    fn argument_word_after(&self, first: usize, out: Out, wide: &[u8]) -> usize {
+        if self.os == "windows" && self.arch == "x86_64" {
+            return usize::from(out.position);
+        }
+        let argument = usize::from(out.arg);
         if self.has_64_bits() {
             return argument;
         }
@@ -86,7 +118,7 @@ impl Target {
         for index in 0..=argument {
             let is_wide = wide.iter().any(|&number| usize::from(number) == index);
             if is_wide && self.arch == "arm" {
-                word += word % 2;
+                word += (first + word) % 2;
             }
             if index < argument {
                 word += if is_wide { 2 } else { 1 };

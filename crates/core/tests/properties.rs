@@ -52,8 +52,8 @@ fn returns() -> impl Strategy<Value = Option<Returns>> {
         Just(Returns::String),
         Just(Returns::Void),
         any::<i32>().prop_map(Returns::Value),
-        (17..=65_536_u32).prop_map(Returns::ZeroedStruct),
-        (17..=65_536_u32).prop_map(Returns::ZeroedHfa),
+        (1..=65_536_u32).prop_map(Returns::ZeroedStruct),
+        (1..=65_536_u32).prop_map(Returns::ZeroedHfa),
     ])
 }
 
@@ -65,17 +65,19 @@ fn symbol(releases: Vec<Version>) -> impl Strategy<Value = Symbol> {
         option::of(NAME),
         any::<bool>(),
         any::<u64>(),
+        option::of(proptest::sample::select(vec!["linux", "windows"])),
         returns(),
         btree_set(0..8_usize, 0..5),
     )
         .prop_map(
-            move |(name, kind, weak, version, compat, size, returns, cuts)| Symbol {
+            move |(name, kind, weak, version, compat, size, system, returns, cuts)| Symbol {
                 name,
                 kind,
                 weak,
                 version,
                 compat,
                 size: if kind.is_data() { size } else { 0 },
+                system,
                 returns: returns.filter(|_| !kind.is_data()),
                 releases: ranges(&releases, &cuts),
             },

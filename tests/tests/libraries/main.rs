@@ -1,13 +1,14 @@
 //! Stubs of each shipped library, bound to the real one.
 
 mod error_names;
+mod results;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_core::library::{Fallback, Library, OutKind, Returns};
+use gpustub_core::library::Library;
 use gpustub_core::symbols::Symbol;
 use gpustub_core::version::{HeaderVersion, Version};
 use gpustub_tests::command::{Ran, succeed};
@@ -113,11 +114,16 @@ fn build(
     Ok(program)
 }
 
+/// Names of the functions that a library has on Linux.
+fn names(library: &Library) -> BTreeSet<&str> {
+    let functions = library.symbols.functions_on("linux");
+    functions.map(|symbol| &symbol.name[..]).collect()
+}
+
 /// The program that queries every function of a library, compiled with the headers of a version.
 fn program_of(id: &str, call: &Call, header: &str, dir: &Path) -> Result<PathBuf> {
     let library = Library::builtin(id).ok_or("a shipped library")?;
-    let names = library.symbols.functions().map(|symbol| &symbol.name);
-    let text: String = (names.collect::<BTreeSet<_>>().iter())
+    let text: String = (names(library).iter())
         .map(|name| format!("FUNCTION({name})\n"))
         .collect();
     fs::write(dir.join("functions.inc"), text)?;
@@ -187,7 +193,7 @@ fn is_bound_whole(id: &str, real: &Real, program: &Path) -> Result<()> {
         lines.filter_map(|line| line.strip_prefix(start)).collect()
     };
     let (mut present, mut lacking) = (BTreeSet::new(), BTreeSet::new());
-    for symbol in library.symbols.functions() {
+    for symbol in library.symbols.functions_on("linux") {
         let name = &symbol.name[..];
         if has(symbol, version) {
             present.insert(name);
@@ -386,48 +392,14 @@ fn reports_say_why_the_driver_is_searched() -> Result<()> {
 
 // ---- no library at all ----------------------------------------------------------------------------
 
-/// One line of the program's table; `None` for structs, whose callers pass a hidden pointer.
-fn row(library: &Library, name: &str) -> Option<String> {
-    let status = Fallback::default();
-    let fallback = library.fallbacks.get(name).unwrap_or(&status);
-    let missing = fallback
-        .status_if_missing
-        .unwrap_or(library.status.library_missing);
-    let (result, number) = match fallback.returns {
-        Returns::Status => ("STATUS", missing),
-        Returns::Value(value) => ("VALUE", value),
-        Returns::String => ("TEXT", missing),
-        Returns::Null => ("POINTER", missing),
-        Returns::Void => ("NOTHING", missing),
-        Returns::ErrorName | Returns::ErrorString => ("UNKNOWN", missing),
-        Returns::UnknownError(code) => ("VALUE", code),
-        Returns::ZeroedStruct(_) | Returns::ZeroedHfa(_) => return None,
-    };
-    let outs = fallback.outs.iter().map(|out| {
-        let (bytes, kind) = match out.kind {
-            OutKind::Zero(0) => (8, "ZERO"),
-            OutKind::Zero(size) => (size, "ZERO"),
-            OutKind::Status => (4, "CODE"),
-            OutKind::String => (8, "STRING"),
-            OutKind::ErrorName | OutKind::ErrorString => (8, "ZERO"),
-        };
-        format!("{{{}, {bytes}, {kind}}}, ", out.arg)
-    });
-    let outs: String = outs.collect();
-    Some(format!(
-        "FUNCTION({name}, {result}, {number}, {{{outs}{{0, 0, 0}}}})\n"
-    ))
-}
-
 /// Every function of every library returns the value of its manifest, and writes nothing else.
 #[test]
 #[ignore = "needs user namespaces: ./tests/run"]
 fn functions_of_a_missing_library_return_the_manifest_values() -> Result<()> {
     for id in Library::builtin_ids() {
         let library = Library::builtin(id).ok_or("a shipped library")?;
-        let names = library.symbols.functions().map(|symbol| &symbol.name[..]);
-        let rows: Vec<_> = (names.collect::<BTreeSet<_>>().into_iter())
-            .filter_map(|name| row(library, name))
+        let rows: Vec<_> = (names(library).into_iter())
+            .filter_map(|name| results::row(library, name))
             .collect();
         let dir = scratch()?;
         fs::write(dir.path().join("functions.inc"), rows.concat())?;

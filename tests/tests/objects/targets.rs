@@ -147,11 +147,11 @@ i686-linux-android i686-linux-android24 no
 armv7-linux-androideabi armv7a-linux-androideabi24 no
 ";
 
-/// Rows of the targets that the suites `cross`, `macos` and `windows` test.
+/// Rows of the targets that the suites `windows` (with its figures) and `macos` test.
 const OTHER_SUITES: &str = "\
-| `x86_64-pc-windows-msvc` | rustc | lld | wine 8 | | |
-| `x86_64-pc-windows-gnu` | rustc | bfd (mingw-w64) | wine 8 | | |
-| `x86_64-pc-windows-gnullvm` | rustc | lld | wine 8, `--all` only | | |
+| `x86_64-pc-windows-msvc` | rustc | lld | wine 8 | 66 | 1 |
+| `x86_64-pc-windows-gnu` | rustc | bfd (mingw-w64) | wine 8 | 66 | 1 |
+| `x86_64-pc-windows-gnullvm` | rustc | lld | wine 8, `--all` only | 66 | 1 |
 | `aarch64-pc-windows-gnullvm` | rustc, clang | lld | wine 10 in qemu-user, `--all` only | 54 | 3 |
 | `aarch64-pc-windows-msvc` | rustc, clang | lld | no | 54 | 3 |
 | `x86_64-apple-darwin` | rustc | lld | instructions only, native | | |

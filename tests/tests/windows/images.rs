@@ -4,10 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_tests::Result;
 use gpustub_tests::command::succeed;
-use gpustub_tests::stubs::list_of;
-use gpustub_tests::wine::{run, windows_path};
+use gpustub_tests::stubs::{list_of, plan_or_fail, trap_manifest};
+use gpustub_tests::wine::{run, target, windows_path};
+use gpustub_tests::{Result, repository};
 
 use crate::trial::{Abi, Trial, expect, expect_errors};
 
@@ -69,6 +69,7 @@ fn check_choice(abi: Abi) -> Result<()> {
     Ok(())
 }
 
+/// A DLL for another processor, one that ends in its sections, a program of DOS, and a text.
 #[test]
 #[ignore = "needs mingw-w64 and wine: ./tests/run"]
 fn files_that_are_no_library() -> Result<()> {
@@ -81,11 +82,17 @@ fn check_files(abi: Abi) -> Result<()> {
     let library = trial.dir().join("trap1.dll");
     let mut bytes = fs::read(&library)?;
     let header = usize::try_from(u32::from_le_bytes(bytes[0x3c..0x40].try_into()?))?;
+    let whole = bytes.clone();
+    let cut = &whole[..header + 0x200];
+    let mut dos = whole.clone();
+    dos[header..header + 4].fill(0);
     let foreign: u16 = if abi == Abi::Arm64 { 0x8664 } else { 0xaa64 };
     bytes[header + 4..header + 6].copy_from_slice(&foreign.to_le_bytes());
     for (bytes, reason) in [
         (&bytes[..], "a library for another processor"),
-        (b"text", "a library for another processor"),
+        (cut, "not a DLL, or a damaged one"),
+        (&dos[..], "not a DLL, or a damaged one"),
+        (b"text", "not a DLL, or a damaged one"),
     ] {
         fs::write(&library, bytes)?;
         let ran = trial.run(&[])?;
@@ -265,4 +272,35 @@ fn heavy_images_for_arm64() -> Result<()> {
         check_missing_functions,
     ];
     checks.iter().try_for_each(|check| check(Abi::Arm64))
+}
+
+/// Structs that a missing function returns, and out-parameters behind arguments that Windows passes otherwise.
+#[test]
+#[ignore = "needs mingw-w64 and wine: ./tests/run"]
+fn structs_of_missing_functions() -> Result<()> {
+    let trial = Trial::new()?;
+    let list = fs::read_to_string(repository().join("tests/programs/results.symbols"))?;
+    let keys = "zero-out = { trap_twelve = [{ arg = 0, size = 4 }], trap_pair = [{ arg = 1, size = 4 }], \
+                trap_large = [{ arg = 0, size = 4 }], trap_mixed = [{ arg = 1, position = 3, size = 4 }] }";
+    let plan = plan_or_fail(&trap_manifest(keys), &[("trap.symbols", list)], &target())?;
+    let archives = [trial.stubs_of("", &plan)?];
+    let source = ["programs/results.c"];
+    trial.link("program.exe", &source, &archives, &["-DMIXED"])?;
+    expect(&trial.run(&[])?, "passed\n", "")
+}
+
+#[test]
+#[ignore = "needs mingw-w64 and wine: ./tests/run"]
+fn shipped_functions_that_are_missing() -> Result<()> {
+    let trial = Trial::new()?;
+    let manifest = "schema = 1\n[stub.cublas]\n[stub.cuda]\nheader-version = \"12\"\n[stub.cudart]\n\
+                    header-version = \"12\"\n[stub.curand]\n";
+    let archives = [trial.stubs("", manifest)?];
+    trial.link(
+        "program.exe",
+        &["programs/windows/results.c"],
+        &archives,
+        &[],
+    )?;
+    expect(&trial.run(&[])?, "passed\n", "")
 }

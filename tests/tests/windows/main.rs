@@ -20,16 +20,19 @@
 //! | adapters | `cudaGetDeviceProperties` with real headers: `adapters` |
 //! | shared | none: stubs for Windows are in the program |
 //! | tests of `repair` (`tests/tests/repair`) | `repair` |
-//! | — | callers with `dllimport`, unused functions, objects of two header versions: `images` |
+//! | missing functions that return structs (`programs/results.c`) | the same program, and functions of shipped libraries: `images` |
+//! | — | callers with `dllimport`, unused functions, objects of two header versions: `images`; bytes and instructions of a stub: `figures`; order of the search, files opened by a bare name, delayed imports of the program: `search` |
 //! | — | objects as cl and clang-cl make them: `programs`, `lld`; their source: `c11`; their archives: `archives` |
 
 mod adapters;
 mod archives;
 mod arm64;
 mod c11;
+mod figures;
 mod images;
 mod lld;
 mod programs;
 mod real;
 mod repair;
+mod search;
 mod trial;

@@ -7,6 +7,9 @@ use std::process::{Command, Output, Stdio};
 
 use serde::Deserialize;
 
+/// Arguments of clang for Windows, with the headers of mingw-w64; those of CUPTI have `__pragma`.
+pub const WINDOWS: &[&str] = &["--target=x86_64-w64-mingw32", "-fms-extensions"];
+
 /// A declared function. Types are as C spells them.
 #[derive(Debug)]
 pub struct DeclaredFunction {
@@ -70,7 +73,7 @@ pub fn source(include: &[String], macros: &[String]) -> String {
 /// Runs clang over a source, with more arguments.
 pub fn clang(source: &str, directories: &[PathBuf], arguments: &[&str]) -> Result<Output, String> {
     let mut child = Command::new("clang")
-        .args(["-x", "c", "-fsyntax-only", "-w", "-ferror-limit=0"])
+        .args(["-x", "c", "-w", "-ferror-limit=0"])
         .args(arguments)
         .args(
             directories
@@ -96,8 +99,9 @@ pub fn clang(source: &str, directories: &[PathBuf], arguments: &[&str]) -> Resul
 }
 
 /// Clang's tree of a source.
-fn tree(source: &str, directories: &[PathBuf]) -> Result<Node, String> {
-    let output = clang(source, directories, &["-Xclang", "-ast-dump=json"])?;
+fn tree(source: &str, directories: &[PathBuf], target: &[&str]) -> Result<Node, String> {
+    let arguments = [&["-fsyntax-only", "-Xclang", "-ast-dump=json"], target].concat();
+    let output = clang(source, directories, &arguments)?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned());
     }
@@ -111,7 +115,7 @@ pub fn enumerators(
     directories: &[PathBuf],
     name: &str,
 ) -> Result<Vec<(String, i32)>, String> {
-    let tree = tree(source, directories)?;
+    let tree = tree(source, directories, &[])?;
     let typedef = (tree.inner.iter())
         .rfind(|node| node.kind == "TypedefDecl" && node.name == name)
         .and_then(named_enumeration);
@@ -152,13 +156,14 @@ fn named_enumeration(node: &Node) -> Option<&str> {
     }
 }
 
-/// The functions that a source declares and that a library may export.
+/// The functions that a source declares and that a library may export. `target`: arguments of clang.
 pub fn read(
     source: &str,
     directories: &[PathBuf],
+    target: &[&str],
 ) -> Result<BTreeMap<String, DeclaredFunction>, String> {
     let mut functions = BTreeMap::new();
-    for node in tree(source, directories)?.inner {
+    for node in tree(source, directories, target)?.inner {
         let is_static = node.storage.as_deref() == Some("static");
         if node.kind != "FunctionDecl" || is_static || node.inline {
             continue;

@@ -1,6 +1,6 @@
 //! Merges the symbols of all versions of a library into one list.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gpustub_core::symbols::{Symbol, SymbolList};
 use gpustub_core::version::Version;
@@ -59,6 +59,28 @@ pub fn merge(versions: Vec<(Version, VersionSymbols)>) -> SymbolList {
     }
     list.normalise();
     list
+}
+
+/// Adds the functions that only Windows has, by ascending versions. A version without a row has those of the one before.
+pub fn add_windows(list: &mut SymbolList, rows: &[(Version, BTreeSet<String>)]) {
+    let names: BTreeSet<&String> = rows.iter().flat_map(|(_, names)| names).collect();
+    for name in names {
+        if !list.lookup(name).is_empty() {
+            continue;
+        }
+        let mut presence = Vec::new();
+        for release in &list.releases {
+            let row = rows.iter().rfind(|(version, _)| version <= release);
+            presence.push(row.is_some_and(|(_, names)| names.contains(name)));
+        }
+        list.symbols.push(Symbol {
+            name: name.clone(),
+            system: Some("windows"),
+            releases: ranges(&list.releases, &presence),
+            ..Symbol::default()
+        });
+        list.normalise();
+    }
 }
 
 /// Symbols that linkers add to the exports of a library without a version script (libcufile, libnccl).
@@ -136,6 +158,32 @@ mod tests {
             list.to_text(),
             "@gpustub-symbols 1\n@soname lib.so.13\n@releases 11.8 12.9 13.0 13.5\n\
              all\ndeclared releases=13.5-\ngap releases=11.8,13.0-\nnew releases=12.9-\nold releases=11.8\n"
+        );
+    }
+
+    #[test]
+    fn windows_adds_the_functions_that_others_lack() {
+        let releases = [(11, 8), (12, 9), (13, 0)];
+        let mut list = merge(
+            releases
+                .map(|(major, minor)| {
+                    (
+                        Version::new(major, minor),
+                        exports("lib.so", &[("all", None)]),
+                    )
+                })
+                .into(),
+        );
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let rows = [
+            (Version::new(11, 8), names(&["all", "every", "old"])),
+            (Version::new(12, 9), names(&["all", "every", "new"])),
+        ];
+        add_windows(&mut list, &rows);
+        assert_eq!(
+            list.to_text(),
+            "@gpustub-symbols 1\n@soname lib.so\n@releases 11.8 12.9 13.0\nall\nevery system=windows\n\
+             new system=windows releases=12.9-\nold system=windows releases=11.8\n"
         );
     }
 

@@ -25,15 +25,16 @@ pub struct LibraryVersion {
     pub shipped: Option<(&'static Library, Version)>,
 }
 
-/// Reads `cudart@12.9` or a file. `None`: `diagnostics` has the error.
+/// Reads `cudart@12.9`, as it is on a system, or a file. `None`: `diagnostics` has the error.
 pub fn read(
     argument: &str,
+    system: &str,
     diagnostics: &mut Vec<Diagnostic>,
     sources: &mut Sources,
 ) -> Option<LibraryVersion> {
     match argument.split_once('@') {
         Some((id, release)) if !Path::new(argument).exists() => {
-            read_shipped(argument, id, release, diagnostics)
+            read_shipped(argument, id, release, system, diagnostics)
         }
         _ => {
             let list = read_file(Path::new(argument), diagnostics, sources)?;
@@ -52,6 +53,7 @@ fn read_shipped(
     argument: &str,
     id: &str,
     release: &str,
+    system: &str,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<LibraryVersion> {
     let (libraries, unknown) = look_up(&[id.to_owned()]);
@@ -65,7 +67,7 @@ fn read_shipped(
         diagnostics.push(Diagnostic::error(&IO_ERROR, message).help(help));
         return None;
     };
-    let functions = library.symbols.functions().filter(|symbol| {
+    let functions = library.symbols.functions_on(system).filter(|symbol| {
         let ranges = &symbol.releases;
         ranges.is_empty()
             || ranges

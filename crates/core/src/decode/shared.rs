@@ -115,8 +115,10 @@ impl Decoder<'_> {
 
     fn out(&mut self, value: &Value<'_>, kinds: bool) -> Option<Out> {
         if value.is_integer() {
+            let arg = self.argument(value)?;
             return Some(Out {
-                arg: self.argument(value)?,
+                arg,
+                position: arg,
                 kind: OutKind::Zero(0),
             });
         }
@@ -130,6 +132,7 @@ impl Decoder<'_> {
         let keys: &[&str] = if kinds {
             &[
                 "arg",
+                "position",
                 "size",
                 "status",
                 "string",
@@ -137,11 +140,15 @@ impl Decoder<'_> {
                 "error-string",
             ]
         } else {
-            &["arg", "size"]
+            &["arg", "position", "size"]
         };
         let table = self.table(value, keys)?;
         let arg = self.required(&table, "arg", &value.span)?;
         let arg = self.argument(&arg)?;
+        let position = match table.get("position") {
+            Some(position) => self.argument(&position)?,
+            None => arg,
+        };
         let mut kind = OutKind::Zero(0);
         if let Some(size) = table.get("size") {
             kind = OutKind::Zero(u32::try_from(self.integer(&size, 1..=MAX_SIZE)?).ok()?);
@@ -166,6 +173,10 @@ impl Decoder<'_> {
             }
             kind = flag_kind;
         }
-        Some(Out { arg, kind })
+        Some(Out {
+            arg,
+            position,
+            kind,
+        })
     }
 }

@@ -22,7 +22,7 @@ impl Library {
 
     /// Functions of the library with this load name, sorted: those of the releases with its major, or all
     /// if the name has no major or the list has no such release.
-    pub fn exports<'a>(&'a self, os: &str, file: &'a str) -> Vec<Export<'a>> {
+    pub fn exports<'a>(&'a self, os: &'a str, file: &'a str) -> Vec<Export<'a>> {
         let load_names = self.load_names_like(os, file);
         let mut releases = self.symbols.releases.clone();
         releases.retain(|release| {
@@ -33,7 +33,7 @@ impl Library {
         // `libcudart.so` is a link: its soname is that of its target, whose major is unknown.
         let soname = Some(file).filter(|file| self.versioned_by_soname && file.contains(".so."));
         let mut exports = Vec::new();
-        for symbol in self.symbols.functions() {
+        for symbol in self.symbols.functions_on(os) {
             if is_in_any(symbol, &releases) {
                 exports.push(Export {
                     name: &symbol.name,

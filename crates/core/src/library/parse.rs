@@ -361,10 +361,9 @@ impl Reader<'_, '_> {
     }
 
     fn fallback(&mut self, value: &Value<'_>) -> Option<Fallback> {
-        let table = self.decoder.table(
-            value,
-            &["returns", "out", "wide", "floats", "status-if-missing"],
-        )?;
+        let table = self
+            .decoder
+            .table(value, &["returns", "out", "wide", "status-if-missing"])?;
         Some(Fallback {
             returns: match table.get("returns") {
                 Some(value) => self.returns(&value)?,
@@ -374,7 +373,6 @@ impl Reader<'_, '_> {
                 .get("out")
                 .map_or(Vec::new(), |value| self.decoder.outs(&value, true)),
             wide: self.arguments(&table, "wide"),
-            floats: self.arguments(&table, "floats"),
             status_if_missing: match table.get("status-if-missing") {
                 Some(value) => Some(self.code(&value)?),
                 None => None,

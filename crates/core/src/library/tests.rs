@@ -76,7 +76,13 @@ fn headers_have_the_majors_of_the_toolkit() {
 }
 
 fn outs(outs: &[(u8, OutKind)]) -> Vec<Out> {
-    outs.iter().map(|&(arg, kind)| Out { arg, kind }).collect()
+    (outs.iter())
+        .map(|&(arg, kind)| Out {
+            arg,
+            position: arg,
+            kind,
+        })
+        .collect()
 }
 
 #[test]
@@ -136,7 +142,6 @@ fn reads_a_whole_manifest() {
                     returns,
                     outs,
                     wide: Vec::new(),
-                    floats: Vec::new(),
                     status_if_missing,
                 },
             )
@@ -228,7 +233,7 @@ fn errors_have_the_location_of_the_mistake() {
         ),
         (
             "{ zeroed-struct = 20 }",
-            "{ zeroed-struct = 16 }",
+            "{ zeroed-struct = 0 }",
             "28:42 invalid-value",
         ),
         (

@@ -14,6 +14,7 @@ use crate::diag::{
     DATA_SYMBOL, Diagnostic, INVALID_SYMBOL_NAME, LIMIT_EXCEEDED, Level, MALFORMED_SYMBOL_LIST,
     WEAK_SYMBOL, listing,
 };
+use crate::fields::SYSTEMS;
 use crate::ids::{Id, IndexVec};
 use crate::library::{Fallback, Library, Returns};
 use crate::manifest::Stub;
@@ -115,22 +116,25 @@ struct Selection<'a> {
 
 impl Selection<'static> {
     /// Selection of a shipped library: made once, since a workspace requests it in each of its packages.
-    fn shipped(library: &'static Library) -> &'static Self {
-        static SELECTIONS: [OnceLock<Selection<'_>>; LIBRARIES.len()] =
-            [const { OnceLock::new() }; LIBRARIES.len()];
-        let index = Library::index(&library.id);
-        SELECTIONS[index.expect("a shipped library")].get_or_init(|| Selection::new(library))
+    fn shipped(library: &'static Library, os: &str) -> &'static Self {
+        type OfSystems = [OnceLock<Selection<'static>>; SYSTEMS.len()];
+        static SELECTIONS: [OfSystems; LIBRARIES.len()] =
+            [const { [const { OnceLock::new() }; SYSTEMS.len()] }; LIBRARIES.len()];
+        let index = Library::index(&library.id).expect("a shipped library");
+        // An unknown system has the functions that all have.
+        let system = SYSTEMS.iter().position(|system| *system == os).unwrap_or(0);
+        SELECTIONS[index][system].get_or_init(|| Selection::new(library, SYSTEMS[system]))
     }
 }
 
 impl<'a> Selection<'a> {
-    fn new(library: &'a Library) -> Self {
+    fn new(library: &'a Library, os: &str) -> Self {
         let mut left_out = LeftOut::default();
         let mut specs = Specs::new();
         let mut fallbacks = Ascending::new(&library.fallbacks);
         let mut functions = Vec::new();
         for versions in library.symbols.symbols.chunk_by(|a, b| a.name == b.name) {
-            if is_of_every_image(&versions[0].name) {
+            if is_of_every_image(&versions[0].name) || !versions[0].is_on(os) {
                 continue;
             }
             let Some(symbol) = callable(versions, &mut left_out) else {
@@ -186,14 +190,14 @@ type Selected = (Cow<'static, [Spec]>, Cow<'static, [Function]>);
 impl Planner<'_> {
     /// Functions of a user-defined or changed library, and their specs.
     pub fn functions(&mut self, stub: &Stub, library: &Library) -> Selected {
-        let selection = Selection::new(library);
+        let selection = Selection::new(library, &self.target.os);
         self.check_selection(stub, &selection);
         (selection.specs.into(), selection.functions.into())
     }
 
     /// Functions of an unchanged shipped library, and their specs.
     pub fn shipped_functions(&mut self, stub: &Stub, library: &'static Library) -> Selected {
-        let selection = Selection::shipped(library);
+        let selection = Selection::shipped(library, &self.target.os);
         self.check_selection(stub, selection);
         (
             Cow::Borrowed(&selection.specs),

@@ -118,7 +118,7 @@ impl Planner<'_> {
             self.add(error, &path.span);
             return None;
         };
-        let (mut list, diagnostics) =
+        let (list, diagnostics) =
             SymbolList::parse(&symbol_list_path(&self.manifest.file, &path.value), text);
         let is_broken = has_errors(&diagnostics);
         self.diagnostics.extend(diagnostics);
@@ -126,14 +126,6 @@ impl Planner<'_> {
             return None;
         }
         self.check_reserved(stub, path, text, &list);
-        // Registers are zeroed with the result.
-        if !self.target.returns_floats_in_registers() {
-            for symbol in &mut list.symbols {
-                if let Some(Returns::ZeroedHfa(size)) = symbol.returns {
-                    symbol.returns = Some(Returns::ZeroedStruct(size));
-                }
-            }
-        }
         Some(list)
     }
 
@@ -218,16 +210,25 @@ impl Planner<'_> {
                 .symbols
                 .lookup(&name.value)
                 .iter()
-                .any(|symbol| !symbol.kind.is_data());
+                .any(|symbol| !symbol.kind.is_data() && symbol.is_on(&self.target.os));
             if is_callable {
                 required.push(name.value.clone());
                 #[cfg(feature = "tools")]
                 self.check_header(stub, library, name);
                 continue;
             }
-            let message = format!("`{}` has no function `{}`", stub.id.value, name.value);
+            let mut message = format!("`{}` has no function `{}`", stub.id.value, name.value);
+            let mut help = library.symbols.did_you_mean(&name.value);
+            if let [symbol, ..] = library.symbols.lookup(&name.value) {
+                if let Some(system) = symbol.system {
+                    message += &format!(" on {}", self.target.os);
+                    help = Some(format!(
+                        "only {system} has it: limit the table by `targets`"
+                    ));
+                }
+            }
             let mut error = Diagnostic::error(&UNKNOWN_FUNCTION, message);
-            error.help = library.symbols.did_you_mean(&name.value);
+            error.help = help;
             self.add(error, &name.span);
         }
         required

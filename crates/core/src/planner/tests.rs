@@ -403,6 +403,34 @@ fn floating_point_structs_are_in_memory_on_one_architecture() {
     }
 }
 
+/// Functions that only one system has get stubs there.
+#[test]
+fn functions_of_one_system() {
+    let body =
+        "[stub.cudart]\nheader-version = \"12\"\nrequired-functions = [\"cudaD3D11GetDevice\"]\n";
+    let (windows, diagnostics) = plan_for("x86_64-pc-windows-gnu", body, None);
+    assert_eq!(diagnostics, []);
+    let (linux, diagnostics) = plan_for("x86_64-unknown-linux-gnu", body, None);
+    assert_eq!(
+        diagnostics[0].message,
+        "`cudart` has no function `cudaD3D11GetDevice` on linux"
+    );
+    assert_eq!(
+        diagnostics[0].help.as_deref(),
+        Some("only windows has it: limit the table by `targets`")
+    );
+    let [windows, linux] = [windows, linux].map(|plan| plan.libraries[1].functions.clone());
+    let only: Vec<&Function> = (windows.iter())
+        .filter(|function| linux.iter().all(|other| other.name != function.name))
+        .collect();
+    assert_eq!(only.len(), 42);
+    assert!(
+        only.iter()
+            .all(|function| function.name.contains("D3D") || function.name == "cudaWGLGetDevice")
+    );
+    assert_eq!(linux.len() + only.len(), windows.len());
+}
+
 #[test]
 fn twenty_thousand_functions() {
     let list: String = (0..20_000)

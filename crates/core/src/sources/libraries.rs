@@ -272,10 +272,10 @@ impl SpecArrays {
         for out in outs {
             out_rows += &out_param(
                 *out,
-                target.argument_word(out.arg, &fallback.wide, &fallback.floats),
+                target.argument_word(*out, &fallback.wide, &fallback.returns),
             );
         }
-        let (returns, number) = returns(&fallback.returns);
+        let (returns, number) = returns(&target.result(&fallback.returns));
         let mut row = Members::new();
         row.set("returns", &format_args!("RETURNS_{returns}"));
         if let Some(number) = number {

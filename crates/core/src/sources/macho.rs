@@ -140,8 +140,8 @@ fn answer(spec: &Spec, planned: &LibraryPlan, tables: &str, target: &Target) -> 
     let Fallback {
         returns,
         outs,
+        wide,
         status_if_missing,
-        ..
     } = &spec.fallback;
     let status = status_if_missing.unwrap_or(planned.library.status.library_missing);
     let missing = planned.library.status.library_missing;
@@ -152,7 +152,7 @@ fn answer(spec: &Spec, planned: &LibraryPlan, tables: &str, target: &Target) -> 
         return " gpustub_return 0\n".to_owned();
     }
     for out in outs.iter().filter(|out| is_located(**out, target)) {
-        let arg = out.arg;
+        let arg = target.argument_word(*out, wide, returns);
         match out.kind {
             OutKind::Zero(0) => add!(text, " gpustub_zero {arg}, 8"),
             OutKind::Zero(size) => add!(text, " gpustub_zero {arg}, {size}"),
@@ -162,7 +162,7 @@ fn answer(spec: &Spec, planned: &LibraryPlan, tables: &str, target: &Target) -> 
             OutKind::ErrorString => add!(text, " gpustub_store_text {arg}, {tables}, {missing}"),
         }
     }
-    match *returns {
+    match target.result(returns) {
         Returns::Status => add!(text, " gpustub_return {status}"),
         Returns::Value(value) => add!(text, " gpustub_return_value {value}"),
         Returns::String => add!(text, " gpustub_return_string {tables}"),

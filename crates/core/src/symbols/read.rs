@@ -6,6 +6,7 @@ use super::{Symbol, SymbolKind, SymbolList, is_name, is_plain};
 use crate::diag::{
     self, DUPLICATE_SYMBOL, Diagnostic, MALFORMED_SYMBOL_LIST, UNSUPPORTED_FORMAT, line_column,
 };
+use crate::fields::SYSTEMS;
 use crate::returns::Returns;
 use crate::suggest::nearest;
 use crate::version::Version;
@@ -15,12 +16,13 @@ const MAX_ERRORS: usize = 20;
 
 const FORMAT: &str = "@gpustub-symbols";
 const DIRECTIVES: [&str; 3] = ["@soname", "@machine", "@releases"];
-const ATTRIBUTES: [&str; 7] = [
+const ATTRIBUTES: [&str; 8] = [
     "kind=",
     "weak",
     "version=",
     "compat",
     "size=",
+    "system=",
     "returns=",
     "releases=",
 ];
@@ -269,7 +271,8 @@ impl<'t> Reader<'t> {
         let error = self.error(word.span, format!("unknown attribute `{}`", word.text));
         error.help = Some(match meant {
             Some(meant) => format!("did you mean `{meant}`?"),
-            None => "attributes are kind=, weak, version=, compat, size=, returns= and releases="
+            None => "attributes are kind=, weak, version=, compat, size=, system=, returns= and \
+                     releases="
                 .to_owned(),
         });
     }
@@ -284,6 +287,7 @@ impl<'t> Reader<'t> {
             "size=" if value.bytes().all(|byte| byte.is_ascii_digit()) => {
                 symbol.size = value.parse().ok()?;
             }
+            "system=" => symbol.system = Some(SYSTEMS.iter().find(|system| **system == value)?),
             "returns=" => symbol.returns = Some(Returns::parse(value)?),
             "releases=" => symbol.releases = self.ranges(value)?,
             _ => return None,
@@ -367,9 +371,10 @@ fn values_of(key: &str) -> &'static str {
         "kind=" => "one of ifunc, notype, object, tls (a function has no kind=)",
         "version=" => "a symbol version such as OPENCL_1.2",
         "size=" => "a number of bytes",
+        "system=" => "one of linux, freebsd, windows, macos, android",
         "returns=" => {
             "one of status, null, string, void, value:N, zeroed-struct:SIZE and zeroed-hfa:SIZE; a \
-             SIZE is 17 to 65536 bytes, smaller structs are null"
+             SIZE is 1 to 65536 bytes"
         }
         _ => {
             "ascending releases and ranges such as 11.8,12.0-12.9,13.0- whose ends are in @releases"

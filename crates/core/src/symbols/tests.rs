@@ -114,6 +114,7 @@ fn errors_have_the_location_of_the_mistake() {
             "2:12 `size=` takes a number of bytes",
         ),
         ("f version=", "2:3 `version=` takes a symbol version"),
+        ("f system=dos", "2:3 `system=` takes one of linux, freebsd"),
         (
             "f releases=11.8",
             "2:3 `releases=` takes ascending releases",
@@ -130,7 +131,7 @@ fn errors_have_the_location_of_the_mistake() {
             "f returns=text",
             "2:3 `returns=` takes one of status, null, string, void",
         ),
-        ("f returns=zeroed-struct:16", "2:3 `returns=` takes one of"),
+        ("f returns=zeroed-struct:0", "2:3 `returns=` takes one of"),
         ("f returns=zeroed-hfa:65537", "2:3 `returns=` takes one of"),
         ("f returns=value:2147483648", "2:3 `returns=` takes one of"),
         (

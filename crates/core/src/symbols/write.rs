@@ -70,6 +70,9 @@ fn symbol(text: &mut String, symbol: &Symbol, latest: Option<&Version>) {
     if symbol.kind.is_data() && symbol.size != 0 {
         let _ = write!(text, " size={}", symbol.size);
     }
+    if let Some(system) = symbol.system {
+        let _ = write!(text, " system={system}");
+    }
     if let Some(returns) = &symbol.returns {
         let _ = write!(text, " returns={returns}");
     }

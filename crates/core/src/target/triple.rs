@@ -64,6 +64,7 @@ impl Target {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::library::{Out, OutKind, Returns};
 
     #[test]
     fn reads_triples() {
@@ -161,18 +162,60 @@ mod tests {
         );
     }
 
-    /// curandCreatePoissonDistribution(double, out), cusolverDnSsyevdx_bufferSize(…, float, float, il, iu, out).
+    /// An out-parameter.
+    fn out(arg: u8, position: u8) -> Out {
+        Out {
+            arg,
+            position,
+            kind: OutKind::Zero(4),
+        }
+    }
+
+    /// curandCreatePoissonDistribution(double, out); a function with the same arguments that returns 12 bytes.
     #[test]
-    fn floats_take_a_word_on_windows_for_x86_64_only() {
-        for (triple, first, second) in [
-            ("x86_64-pc-windows-gnu", 1, 9),
-            ("aarch64-pc-windows-gnullvm", 0, 7),
-            ("x86_64-unknown-linux-gnu", 0, 7),
+    fn out_parameters_follow_floats_and_the_address_of_a_result() {
+        let small = Returns::ZeroedStruct(12);
+        for (triple, plain, with_result) in [
+            ("x86_64-pc-windows-gnu", 1, 2),
+            ("aarch64-pc-windows-gnullvm", 0, 0),
+            ("x86_64-unknown-linux-gnu", 0, 0),
+            ("aarch64-unknown-linux-gnu", 0, 0),
+            ("i686-unknown-linux-gnu", 0, 1),
+            ("s390x-unknown-linux-gnu", 0, 1),
         ] {
             let target = Target::from_triple(triple).expect("a triple");
-            assert_eq!(target.argument_word(0, &[], &[0]), first, "{triple}");
-            assert_eq!(target.argument_word(7, &[], &[7, 8]), second, "{triple}");
-            assert_eq!(target.argument_word(6, &[], &[7, 8]), 6, "{triple}");
+            let word = |returns| target.argument_word(out(0, 1), &[], returns);
+            assert_eq!(word(&Returns::Status), plain, "{triple}");
+            assert_eq!(word(&small), with_result, "{triple}");
+        }
+    }
+
+    #[test]
+    fn structs_are_returned_by_address_or_in_registers() {
+        for (triple, small, medium, large, floats) in [
+            ("x86_64-pc-windows-gnu", false, true, true, true),
+            ("aarch64-pc-windows-gnullvm", false, false, true, false),
+            ("x86_64-unknown-linux-gnu", false, false, true, true),
+            ("aarch64-unknown-linux-gnu", false, false, true, false),
+            ("i686-unknown-linux-gnu", true, true, true, true),
+            ("s390x-unknown-linux-gnu", true, true, true, true),
+            ("armv7-unknown-linux-gnueabihf", false, true, true, false),
+            ("riscv64gc-unknown-linux-gnu", false, false, true, true),
+        ] {
+            let target = Target::from_triple(triple).expect("a triple");
+            for (returns, is_by_address) in [
+                (Returns::ZeroedStruct(4), small),
+                (Returns::ZeroedStruct(12), medium),
+                (Returns::ZeroedStruct(17), large),
+                (Returns::ZeroedHfa(24), floats),
+            ] {
+                let result = target.result(&returns);
+                assert_eq!(
+                    result != Returns::Null,
+                    is_by_address,
+                    "{triple} {returns:?}"
+                );
+            }
         }
     }
 
@@ -186,8 +229,9 @@ mod tests {
             ("armv7-unknown-linux-gnueabihf", 6), // r0, r2 and r3, the stack
         ] {
             let target = Target::from_triple(triple).expect("a triple");
-            assert_eq!(target.argument_word(4, &[1], &[0]), expected, "{triple}");
-            assert_eq!(target.argument_word(4, &[], &[]), 4, "{triple}");
+            let word = |wide| target.argument_word(out(4, 4), wide, &Returns::Null);
+            assert_eq!(word(&[1]), expected, "{triple}");
+            assert_eq!(word(&[]), 4, "{triple}");
         }
     }
 }

@@ -35,6 +35,7 @@ impl DllExports {
             version: None,
             compat: false,
             size: 0,
+            system: None,
             returns: None,
             releases: Vec::new(),
         });

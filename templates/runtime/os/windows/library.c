@@ -50,12 +50,13 @@ char *open_error(const char *name, size_t size, int *is_short)
     windows_number error = GetLastError();
     utf16 wide[MAX_MESSAGE];
     struct text text = {NULL, 0, 0};
-    (void)name;
     *is_short |= error == NOT_ENOUGH_MEMORY;
     if (!size && (error == MODULE_NOT_FOUND || error == FILE_NOT_FOUND))
         return NULL;
-    if (error == BAD_FORMAT)
-        return copy_string(FOREIGN_FILE);
+    if (error == BAD_FORMAT) {
+        const char *why = size ? file_objection(name) : FOREIGN_FILE;
+        return copy_string(why ? why : "not a DLL, or a damaged one");
+    }
     windows_number length = FormatMessageW(FROM_SYSTEM | WITHOUT_INSERTS, NULL, error, 0, wide,
                                            MAX_MESSAGE, NULL);
     while (length && wide[length - 1] <= ' ') /* ends with a line break */

@@ -1,0 +1,1 @@
+__declspec(dllexport) int other_value(void) { return 5; }
