@@ -2,6 +2,7 @@
 //! real tools. Every directory is moved before its use, so that absolute paths in it dangle.
 
 mod cmake;
+mod msvc;
 mod other_tools;
 mod user_defined;
 mod windows;

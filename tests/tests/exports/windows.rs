@@ -35,7 +35,7 @@ fn build(dir: &Path, project: &Path, definition: &str) -> Result<PathBuf> {
 }
 
 /// Output of a program with these variables.
-fn output(program: &Path, variables: &[(&str, &Path)]) -> Result<String> {
+pub fn output(program: &Path, variables: &[(&str, &Path)]) -> Result<String> {
     let mut command = wine(program)?;
     for (name, file) in variables {
         command.env(name, windows_path(file));
@@ -44,7 +44,7 @@ fn output(program: &Path, variables: &[(&str, &Path)]) -> Result<String> {
 }
 
 /// A DLL in place of NVRTC's, which is large: only tests of all components have it.
-fn nvrtc(dir: &Path) -> Result<PathBuf> {
+pub fn nvrtc(dir: &Path) -> Result<PathBuf> {
     let source = dir.join("nvrtc.c");
     let text = "__declspec(dllexport) int nvrtcVersion(int *major, int *minor)\n\
                 { *major = 12; *minor = 9; return 0; }\n";

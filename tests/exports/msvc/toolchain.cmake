@@ -1,0 +1,15 @@
+# clang with cl's options, and lld; `tests/src/msvc.rs` makes the libraries in MSVC_LIBRARIES. CMake links no program of its own.
+set(CMAKE_SYSTEM_NAME Windows)
+set(CMAKE_SYSTEM_PROCESSOR AMD64)
+set(programs "${CMAKE_CURRENT_LIST_DIR}/../../programs/windows")
+set(CMAKE_C_COMPILER "${programs}/clang-cl")
+set(CMAKE_C_COMPILER_TARGET x86_64-pc-windows-msvc)
+set(CMAKE_AR llvm-lib-19)
+set(CMAKE_LINKER lld-link-19)
+set(CMAKE_MT llvm-mt-19)
+set(CMAKE_RC_COMPILER llvm-rc-19)
+set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+set(CMAKE_C_FLAGS_INIT "/GS- /Zl /imsvc${programs}/msvc")
+set(CMAKE_EXE_LINKER_FLAGS_INIT
+  "/manifest:no /libpath:$ENV{MSVC_LIBRARIES} msvcrt.lib /defaultlib:ucrt /defaultlib:vcruntime")
+set(CMAKE_C_STANDARD_LIBRARIES kernel32.lib CACHE STRING "")
