@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use gpustub_tests::cargo::cargo;
-use gpustub_tests::{Result, components, repository};
+use gpustub_tests::rustup::rustc;
+use gpustub_tests::{Result, components, msvc, repository, wine};
 
 const RUNS: usize = 15;
 
@@ -383,20 +384,28 @@ fn build_script(package: &Path) -> Result<()> {
         command.args(["-c", "rm -rf \"$OUT_DIR\"; mkdir \"$OUT_DIR\"; exec \"$0\""]);
         command
     };
-    let mut whole = clean();
-    whole.arg(&script);
-    for (name, value) in [
-        ("TARGET", host),
-        ("HOST", host),
-        ("CARGO_PKG_NAME", "stubbed"),
-        ("CARGO_CFG_TARGET_ARCH", "x86_64"),
-        ("CARGO_CFG_TARGET_OS", "linux"),
-        ("CARGO_CFG_TARGET_ENV", "gnu"),
-        ("CARGO_CFG_TARGET_FEATURE", "fxsr,sse,sse2"),
-    ] {
-        whole.env(name, value);
-    }
-    whole.env("CARGO_MANIFEST_DIR", package);
+    let rustc = rustc(&[wine::TRIPLE, msvc::TRIPLE], package)?;
+    let script_for = |triple: &str, system: &str, env: &str| {
+        let mut command = clean();
+        command.arg(&script);
+        for (name, value) in [
+            ("TARGET", triple),
+            ("HOST", host),
+            ("CARGO_PKG_NAME", "stubbed"),
+            ("CARGO_CFG_TARGET_ARCH", "x86_64"),
+            ("CARGO_CFG_TARGET_OS", system),
+            ("CARGO_CFG_TARGET_ENV", env),
+            ("CARGO_CFG_TARGET_FEATURE", "fxsr,sse,sse2"),
+        ] {
+            command.env(name, value);
+        }
+        command.env("CARGO_MANIFEST_DIR", package);
+        command.env("RUSTC", &rustc);
+        command
+    };
+    let mut for_msvc = script_for(msvc::TRIPLE, "windows", "msvc");
+    for_msvc.envs(msvc::variables()?);
+    let mut whole = script_for(host, "linux", "gnu");
     run(&mut whole)?;
     let sources = package.join("sources");
     let _ = fs::remove_dir_all(&sources);
@@ -426,6 +435,14 @@ fn build_script(package: &Path) -> Result<()> {
         (
             "of it: ar",
             tool("ar", &["rcSD", "x.a", "stubs.o", "runtime.o", "adapters.o"]),
+        ),
+        (
+            "build script for x86_64-pc-windows-gnu",
+            script_for(wine::TRIPLE, "windows", "gnu"),
+        ),
+        (
+            "build script for x86_64-pc-windows-msvc, clang-cl",
+            for_msvc,
         ),
         ("a shell that only creates the directory", nothing),
     ])?;

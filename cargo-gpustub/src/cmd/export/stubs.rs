@@ -271,6 +271,7 @@ fn link_directory(
 /// C compiler in a printed command: `cc` compiles for the host only.
 fn compiler(target: Option<&str>) -> String {
     match target {
+        Some("x86_64-pc-windows-gnu") => "x86_64-w64-mingw32-gcc".to_owned(),
         Some(triple) if triple != host_triple() => format!("<C compiler for {triple}>"),
         _ => "cc".to_owned(),
     }
