@@ -92,12 +92,17 @@ gpustub1_e_\library\()_\tables:
  .long gpustub1_p_b_\library\()_\tables - .
 .endm
 
-/* struct adapter_list of a function, before its adapters: it follows the name. */
-.macro gpustub_adapted library, tables, name
+/* Targets of a function's adapters. The run time has those of all libraries of a plan, so that each object defines them,
+ * one with the functions of another library, too. */
+.macro gpustub_targets name
  gpustub_comdat .gpustub, dw, gpustub1_targets_\name
  .p2align 4
 gpustub1_targets_\name:
  .quad 0, 0, 0, 0
+.endm
+
+/* struct adapter_list of a function, before its adapters: it follows the name. */
+.macro gpustub_adapted library, tables, name
  gpustub_comdat .rdata, dr, gpustub1_i_\library\()_\tables\()_\name
  .long gpustub1_targets_\name - .
 .endm

@@ -103,6 +103,45 @@ fn cmake_builds_programs_for_windows() -> Result<()> {
     Ok(())
 }
 
+/// A program that links one archive of several, whose adapters are in all of them.
+#[test]
+#[ignore = "needs mingw-w64, clang, lld and wine: ./tests/run"]
+fn programs_link_one_library_of_several() -> Result<()> {
+    let dir = scratch()?;
+    let names = ["cuda", "cudart", "nvrtc", "hip", "hipblas"];
+    let options = [
+        "--header-version=13",
+        "--header-version=hip=6",
+        "--target",
+        TRIPLE,
+    ];
+    let stubs = export(dir.path(), "stubs", &[&names[..], &options].concat())?;
+    let source = dir.path().join("program.c");
+    for (library, call) in [
+        ("cuda", "cuInit(0) == 100"),
+        ("cudart", "cudaDeviceReset() == 35"),
+        ("nvrtc", "nvrtcVersion(0, 0) == 11"),
+    ] {
+        let (function, _) = call.split_once('(').ok_or("no call")?;
+        let text = format!("int {function}();\nint main(void) {{ return !({call}); }}\n");
+        fs::write(&source, text)?;
+        for compiler in [
+            &["x86_64-w64-mingw32-gcc"][..],
+            &["clang-19", "--target=x86_64-w64-mingw32", "-fuse-ld=lld"],
+        ] {
+            let program = dir.path().join("program.exe");
+            let mut command = Command::new(compiler[0]);
+            command.args(&compiler[1..]).arg(&source);
+            command.arg("-L").arg(stubs.join("link"));
+            command.args([&format!("-l{library}"), "-Wl,--gc-sections", "-o"]);
+            succeed(command.arg(&program))?;
+            let ran = output(&program, &[])?;
+            assert_eq!(ran, "", "{library} {compiler:?}");
+        }
+    }
+    Ok(())
+}
+
 /// Two directories in one project: of each library the stubs of the first one, and one run time.
 #[test]
 #[ignore = "needs CMake, mingw-w64 and wine: ./tests/run"]

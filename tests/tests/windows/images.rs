@@ -69,14 +69,13 @@ fn check_choice(abi: Abi) -> Result<()> {
     Ok(())
 }
 
-/// A DLL for another processor, one that ends in its sections, a program of DOS, and a text.
+/// A DLL for another processor, one that ends in its sections, a program of DOS, a text, and a DLL that needs another.
 #[test]
 #[ignore = "needs mingw-w64 and wine: ./tests/run"]
 fn files_that_are_no_library() -> Result<()> {
     check_files(Abi::Gnu)
 }
 
-/// A DLL for another processor, and a text.
 fn check_files(abi: Abi) -> Result<()> {
     let trial = program_with(abi, "value", "traps/override/lib.c")?;
     let library = trial.dir().join("trap1.dll");
@@ -88,16 +87,24 @@ fn check_files(abi: Abi) -> Result<()> {
     dos[header..header + 4].fill(0);
     let foreign: u16 = if abi == Abi::Arm64 { 0x8664 } else { 0xaa64 };
     bytes[header + 4..header + 6].copy_from_slice(&foreign.to_le_bytes());
+    let needed = b"KERNEL32.dll";
+    let name = whole.windows(needed.len()).position(|name| name == needed);
+    let name = name.ok_or("no import of KERNEL32.dll")?;
+    let mut unmet = whole.clone();
+    unmet[name..name + needed.len()].copy_from_slice(b"MISSING2.dll");
     for (bytes, reason) in [
         (&bytes[..], "a library for another processor"),
         (cut, "not a DLL, or a damaged one"),
         (&dos[..], "not a DLL, or a damaged one"),
         (b"text", "not a DLL, or a damaged one"),
+        (&unmet[..], "a DLL that it needs is missing"),
     ] {
         fs::write(&library, bytes)?;
-        let ran = trial.run(&[])?;
-        if !ran.stdout.contains("value 77") || !ran.stdout.contains(reason) {
-            return Err(ran.error(reason));
+        for environment in [&[][..], &[("GPUSTUB_TRAP_PATH", "{dir}\\trap1.dll")]] {
+            let ran = trial.run(environment)?;
+            if !ran.stdout.contains("value 77") || !ran.stdout.contains(reason) {
+                return Err(ran.error(reason));
+            }
         }
     }
     Ok(())

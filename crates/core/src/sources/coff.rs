@@ -43,6 +43,9 @@ pub(super) fn assembly(
         // Writing to a String cannot fail.
         let _ = writeln!(text, " gpustub_known {id}, {hash}");
         let _ = writeln!(text, " gpustub_part {id}, {hash}");
+        for Adapted { name, .. } in adapted(planned) {
+            let _ = writeln!(text, " gpustub_targets {name}");
+        }
         if !has_stubs(planned) {
             continue;
         }

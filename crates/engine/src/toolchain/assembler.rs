@@ -47,7 +47,11 @@ impl Toolchain {
             "windows" if self.rustc.is_some() || self.family == Family::Cl => {
                 self.assemble(dir, "stubs.rs", object)
             }
-            "windows" => self.object(dir, defines, "stubs.s", object),
+            "windows" => {
+                // Four sections a function: GNU as writes no more than 65,279 otherwise. clang does so by itself.
+                let big = [defines, &["-Wa,-mbig-obj"]].concat();
+                self.object(dir, &big, "stubs.s", object)
+            }
             _ => self.object(dir, defines, "stubs.S", object),
         }
     }

@@ -42,8 +42,27 @@ void *loaded_library(const char *name)
     return module;
 }
 
+/* Returns the path of a file beside the program, where the loader looks first, as an allocated string; NULL: none. */
+static char *file_beside_program(const char *name)
+{
+    char *program = module_path(NULL);
+    char *slash = program ? strrchr(program, '/') : NULL;
+    char *path = NULL;
+    size_t size;
+    if (slash) {
+        *slash = 0;
+        path = join(program, "/", name);
+    }
+    if (path && !find_file(path, &size)) {
+        free(path);
+        path = NULL;
+    }
+    free(program);
+    return path;
+}
+
 /* Returns why the last open_library() failed, as an allocated string; NULL if `name` does not exist. Sets
- * `is_short` for a shortage. `size`: of the file; 0: `name` is a bare name. */
+ * `is_short` for a shortage. */
 char *open_error(const char *name, size_t size, int *is_short)
 {
     enum { FROM_SYSTEM = 0x1000, WITHOUT_INSERTS = 0x200, MAX_MESSAGE = 512 };
@@ -51,12 +70,21 @@ char *open_error(const char *name, size_t size, int *is_short)
     utf16 wide[MAX_MESSAGE];
     struct text text = {NULL, 0, 0};
     *is_short |= error == NOT_ENOUGH_MEMORY;
-    if (!size && (error == MODULE_NOT_FOUND || error == FILE_NOT_FOUND))
+    char *path = !is_absolute(name)       ? file_beside_program(name)
+                 : find_file(name, &size) ? copy_string(name)
+                                          : NULL;
+    if (!path && (error == MODULE_NOT_FOUND || error == FILE_NOT_FOUND))
         return NULL;
     if (error == BAD_FORMAT) {
-        const char *why = size ? file_objection(name) : FOREIGN_FILE;
+        const char *why = path ? file_objection(path) : FOREIGN_FILE;
+        free(path);
         return copy_string(why ? why : "not a DLL, or a damaged one");
     }
+    if (path && !is_absolute(name)) {
+        append(&text, path);
+        append(&text, ": ");
+    }
+    free(path);
     windows_number length = FormatMessageW(FROM_SYSTEM | WITHOUT_INSERTS, NULL, error, 0, wide,
                                            MAX_MESSAGE, NULL);
     while (length && wide[length - 1] <= ' ') /* ends with a line break */
