@@ -316,6 +316,7 @@ impl Toolchain {
         self.check_machine(&dir.join(object))
     }
 
+            self.check_system(dir)?;
     /// [`REQUIRED`], or what takes their place.
     fn required_flags(&self) -> Vec<&'static str> {
         if self.family != Family::Gnu {
@@ -399,6 +400,29 @@ impl Toolchain {
         match help::failure(&self.target, self.family, &text.concat()) {
             Some(help) => error.help(help),
             None => error,
+    /// Rejects a compiler for another system after it failed: headers and assembler of that system do not name the
+    /// cause, in thousands of lines.
+    fn check_system(&self, dir: &Path) -> Result<(), Error> {
+        if self.target.os != "windows" || self.target.env != "gnu" {
+            return Ok(());
+        }
+        let mut command = self.compiler.command(dir);
+        let machine = match command.arg("-dumpmachine").output() {
+            Ok(output) if output.status.success() => output.stdout,
+            _ => return Ok(()),
+        };
+        let machine = String::from_utf8_lossy(machine.trim_ascii());
+        let is_triple = machine.contains('-') && machine.lines().count() == 1;
+        // x86_64-w64-mingw32; clang: x86_64-w64-windows-gnu.
+        if !is_triple || machine.contains("mingw") || machine.contains("windows") {
+            return Ok(());
+        }
+        let program = Path::new(&self.compiler.program);
+        let triple = &self.target.triple;
+        let reason = format!("makes objects for {machine}, but the target is {triple}");
+        Err(other_compiler(&self.target, program, &reason))
+    }
+
         }
     }
 

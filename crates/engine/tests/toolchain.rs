@@ -300,6 +300,39 @@ fn a_compiler_for_another_machine_is_rejected() {
 
 const MSVC: &str = "x86_64-pc-windows-msvc";
 
+/// gcc of Linux fails at the headers of Windows and at the assembly, neither of which names the cause.
+#[test]
+fn compilers_for_other_systems_are_named_for_mingw() {
+    let dir = directory("mingw-gcc");
+    fs::write(
+        dir.join("stubs.s"),
+        ".section .text$stub,\"xr\",one_only,x\n",
+    )
+    .unwrap();
+    fs::write(dir.join("runtime.c"), "#include <windows.h>\n").unwrap();
+    let target = Target::from_triple("x86_64-pc-windows-gnu").unwrap();
+    let machine = tool_output("gcc", &["-dumpmachine"], &dir);
+    let foreign = shim(&dir, "foreign", "exec gcc \"$@\"");
+    // It has the system's name, and fails for another cause.
+    let mingw = "case $* in *-dumpmachine) echo x86_64-w64-mingw32;; *) exit 1;; esac";
+    let mingw = shim(&dir, "mingw", mingw);
+    for source in ["stubs.s", "runtime.c"] {
+        let error = |compiler| {
+            let tools = Toolchain::find(&target, &host(), &dir, Some(compiler), None).unwrap();
+            let error = tools.object(&dir, &[], source, "x.o").unwrap_err();
+            error.to_string()
+        };
+        let expected = format!(
+            "error[compiler-error]: the C compiler `{}` makes objects for {}, but the target is x86_64-pc-windows-gnu\n  \
+             help: set CC_x86_64_pc_windows_gnu to a compiler for it",
+            foreign.display(),
+            machine.trim()
+        );
+        assert_eq!(error(&foreign), expected);
+        assert!(error(&mingw).contains("the C compiler failed"), "{source}");
+    }
+}
+
 /// The tools for MSVC's ABI, with this script in the place of cl, which runs on Windows only.
 fn find_msvc(dir: &Path, host: &str, then: &str) -> Toolchain {
     sources(dir);
