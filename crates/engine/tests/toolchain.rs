@@ -424,6 +424,17 @@ fn compilers_for_other_systems_are_refused_for_msvc() {
     ] {
         assert!(error.contains(part), "{part} in {error}");
     }
+    for program in ["nosuch", "/nonexistent/gcc"] {
+        let tools = Toolchain::find(&target, &host(), &dir, Some(Path::new(program)), None);
+        let error = tools.unwrap_err().to_string();
+        for part in [
+            "error[missing-compiler]: no C compiler for x86_64-pc-windows-msvc: cannot run ",
+            &format!("`{program}`: "),
+            "set CC_x86_64_pc_windows_msvc to clang-cl",
+        ] {
+            assert!(error.contains(part), "{part} in {error}");
+        }
+    }
     let dir = directory("cl-missing");
     sources(&dir);
     let missing = Some(Path::new("/nonexistent/cl.exe"));
@@ -444,5 +455,25 @@ fn compilers_for_other_systems_are_refused_for_msvc() {
         ] {
             assert!(error.contains(part), "{part} in {error}");
         }
+    }
+}
+
+#[test]
+#[ignore = "needs clang (package clang)"]
+fn clang_without_the_headers_of_windows_gets_an_option_of_its_own() {
+    let dir = directory("clang-header");
+    sources(&dir);
+    fs::write(dir.join("runtime.c"), "#include <stdlib.h>\n").unwrap();
+    let clang = shim(&dir, "clang", "exec clang -nostdlibinc \"$@\"");
+    let target = Target::from_triple(MSVC).unwrap();
+    let tools = Toolchain::find(&target, &host(), &dir, Some(&clang), None).unwrap();
+    let error = tools.object(&dir, &[], "runtime.c", "x.o").unwrap_err();
+    let error = error.to_string();
+    for part in [
+        "the headers of the Windows SDK (stdlib.h) are missing",
+        "cargo-xwin (https://github.com/rust-cross/cargo-xwin) fetches them",
+        "CFLAGS_x86_64_pc_windows_msvc=\"-isystem <directory>\"",
+    ] {
+        assert!(error.contains(part), "{part} in {error}");
     }
 }
