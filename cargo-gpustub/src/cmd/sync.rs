@@ -80,6 +80,7 @@ fn sync(
     has_started: &mut bool,
     shell: &mut Shell,
 ) -> Result<bool> {
+    let target = target(options.target.as_deref())?;
     let Some((workspace, is_repaired)) = load(options, shell)? else {
         return Ok(false);
     };
@@ -95,7 +96,6 @@ fn sync(
         return left::run(options, &workspace, &unselected, shell);
     }
     let root = Declared::read_root(&workspace)?;
-    let target = target(options.target.as_deref())?;
     if !report_plans(&declared, root.as_ref(), &target, shell)? {
         return Ok(false);
     }
