@@ -157,8 +157,11 @@ fn sync(
     if is_clean && !is_out_of_sync && !is_repaired {
         shell.status("Fresh", "everything agrees with GpuStub.toml");
     }
-    for (package, tables) in &declared {
-        show::left_behind(package, tables, shell);
+    // Elsewhere such programs are not built.
+    if target.check_shared_stubs().is_none() {
+        for (package, tables) in &declared {
+            show::left_behind(package, tables, shell);
+        }
     }
     if is_read_only {
         show::changes(&operations, &use_lines, options.check, shell)?;
