@@ -94,6 +94,23 @@ fn a_variable_links_the_library_itself() {
     );
 }
 
+/// In an empty directory: only the run time is built.
+#[test]
+fn variables_link_all_libraries_themselves() {
+    let mut package = Package::new("all-linked", "schema = 1\n[stub.nvrtc]\n[stub.opencl]\n");
+    package.set("GPUSTUB_NVRTC_LINK", "dylib");
+    package.set("GPUSTUB_OPENCL_LINK", "dylib");
+    let output = package.output();
+    assert_eq!(output.stubs, [""; 0]);
+    let lines = lines(&output);
+    for name in ["nvrtc", "OpenCL"] {
+        let expected = format!("cargo::rustc-link-lib=dylib={name}");
+        assert!(lines.contains(&expected), "{expected} in {lines:#?}");
+    }
+    let nm = tool_output("nm", &["--defined-only"], &output.stub_library.unwrap());
+    assert!(nm.contains("gpustub_load"), "{nm}");
+}
+
 /// Packages that share an image have a `GpuStub.toml` each: only the environment reaches all of them.
 #[test]
 fn a_variable_omits_the_notes_of_all_libraries() {

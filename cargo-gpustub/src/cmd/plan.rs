@@ -127,7 +127,7 @@ fn plan_packages<'a>(
         };
         let mut inputs = declared.inputs.clone();
         inputs.features = Some(graph.features[index].clone());
-        let (plan, mut diagnostics) = declared.plan(target, &inputs);
+        let (plan, mut diagnostics) = plan_errors::plan(declared, target, &inputs);
         diagnostics.extend(device_link::unsupported(graph, index, target));
         shell.diagnostics(&diagnostics, &declared.sources())?;
         if has_errors(&diagnostics) {

@@ -80,6 +80,7 @@ fn sync(
     has_started: &mut bool,
     shell: &mut Shell,
 ) -> Result<bool> {
+    let target = target(options.target.as_deref())?;
     let Some((workspace, is_repaired)) = load(options, shell)? else {
         return Ok(false);
     };
@@ -95,7 +96,6 @@ fn sync(
         return left::run(options, &workspace, &unselected, shell);
     }
     let root = Declared::read_root(&workspace)?;
-    let target = target(options.target.as_deref())?;
     if !report_plans(&declared, root.as_ref(), &target, shell)? {
         return Ok(false);
     }
@@ -157,8 +157,11 @@ fn sync(
     if is_clean && !is_out_of_sync && !is_repaired {
         shell.status("Fresh", "everything agrees with GpuStub.toml");
     }
-    for (package, tables) in &declared {
-        show::left_behind(package, tables, shell);
+    // Elsewhere such programs are not built.
+    if target.check_shared_stubs().is_none() {
+        for (package, tables) in &declared {
+            show::left_behind(package, tables, shell);
+        }
     }
     if is_read_only {
         show::changes(&operations, &use_lines, options.check, shell)?;

@@ -144,7 +144,10 @@ impl Target {
         let is_known_os = match self.os.as_str() {
             "linux" => ["gnu", "musl"].contains(&self.env.as_str()),
             "freebsd" => ["x86_64", "aarch64"].contains(&self.arch.as_str()),
-            "windows" => ["x86_64", "aarch64"].contains(&self.arch.as_str()),
+            "windows" => {
+                ["x86_64", "aarch64"].contains(&self.arch.as_str())
+                    && ["gnu", "msvc"].contains(&self.env.as_str())
+            }
             // Not arm64e, which signs pointers.
             "macos" => ["x86_64-apple-darwin", "aarch64-apple-darwin"].contains(&&*self.triple),
             _ => false,
@@ -245,6 +248,7 @@ mod tests {
             ("aarch64-pc-windows-msvc", None),
             ("arm64ec-pc-windows-msvc", Some("unsupported-target")),
             ("i686-pc-windows-gnu", Some("unsupported-target")),
+            ("x86_64-pc-windows-msv", Some("unsupported-target")),
             ("x86_64-apple-darwin", None),
             ("aarch64-apple-darwin", None),
             ("arm64e-apple-darwin", Some("unsupported-target")),

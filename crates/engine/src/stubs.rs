@@ -80,6 +80,8 @@ pub(crate) fn build(settings: &Settings, plan: &Plan, output: &mut Output) -> Re
             files.push(stand_in_file);
         }
     }
+    // No stand-in made the directory if each library is linked itself.
+    fs::create_dir_all(&link).map_err(|e| Error::io("create", &link, &e))?;
     // An old stand-in of a library without stubs would hide the real library.
     files::remove_others(&link, &files)?;
     let directives = if is_shared {

@@ -31,7 +31,7 @@ mod msvc;
 pub mod shared;
 mod tool;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::panic::resume_unwind;
@@ -162,6 +162,12 @@ impl Toolchain {
             _ => {
                 let compiler = build.try_get_compiler().map_err(|e| no_tool(target, &e))?;
                 if target.env == "msvc" && compiler.is_like_gnu() {
+                    // The `cc` crate also takes a program that does not run for GCC.
+                    let mut command = compiler.to_command();
+                    command
+                        .arg("--version")
+                        .output()
+                        .map_err(|e| missing_compiler(target, host, command.get_program(), &e))?;
                     let reason = format!("is GCC, which makes no objects for {}", target.triple);
                     return Err(other_compiler(target, compiler.path(), &reason));
                 }
@@ -310,6 +316,7 @@ impl Toolchain {
             (command, output) = self.compile(dir, defines, &[], object, source)?;
         }
         if !output.status.success() {
+            self.check_system(dir)?;
             let error = tool_error("the C compiler failed", &command, &output);
             return Err(self.explain(error, &output));
         }
@@ -367,21 +374,12 @@ impl Toolchain {
     }
 
     fn no_compiler(&self, error: &io::Error) -> Error {
-        let triple = &self.target.triple;
-        let program = self.compiler.program.to_string_lossy();
-        let host = if self.cross { "" } else { triple.as_str() };
-        let tried = join(&variables(triple, host)[..4], ", ");
-        let default = match self.target.env.as_str() {
-            "msvc" => "the `cl` of Visual Studio",
-            _ => "`cc` or the target's gcc",
+        let host = if self.cross {
+            ""
+        } else {
+            self.target.triple.as_str()
         };
-        Error::new(
-            &MISSING_COMPILER,
-            format!(
-                "no C compiler for {triple}: cannot run `{program}`: {error}\n  tried: {tried}, then {default}"
-            ),
-        )
-        .help(help::compiler(&self.target, self.cross))
+        missing_compiler(&self.target, host, &self.compiler.program, error)
     }
 
     fn no_archiver(&self, error: &io::Error) -> Error {
@@ -402,6 +400,29 @@ impl Toolchain {
         }
     }
 
+    /// Rejects a compiler for another system after it failed: headers and assembler of that system do not name the
+    /// cause, in thousands of lines.
+    fn check_system(&self, dir: &Path) -> Result<(), Error> {
+        if self.target.os != "windows" || self.target.env != "gnu" {
+            return Ok(());
+        }
+        let mut command = self.compiler.command(dir);
+        let machine = match command.arg("-dumpmachine").output() {
+            Ok(output) if output.status.success() => output.stdout,
+            _ => return Ok(()),
+        };
+        let machine = String::from_utf8_lossy(machine.trim_ascii());
+        let is_triple = machine.contains('-') && machine.lines().count() == 1;
+        // x86_64-w64-mingw32; clang: x86_64-w64-windows-gnu.
+        if !is_triple || machine.contains("mingw") || machine.contains("windows") {
+            return Ok(());
+        }
+        let program = Path::new(&self.compiler.program);
+        let triple = &self.target.triple;
+        let reason = format!("makes objects for {machine}, but the target is {triple}");
+        Err(other_compiler(&self.target, program, &reason))
+    }
+
     /// Rejects an object for another machine: the compiler would be the wrong one, and the linker's
     /// message would not name that cause.
     fn check_machine(&self, object: &Path) -> Result<(), Error> {
@@ -418,6 +439,23 @@ impl Toolchain {
         let reason = format!("makes {arch} objects, but the target is {triple}");
         Err(other_compiler(&self.target, program, &reason))
     }
+}
+
+fn missing_compiler(target: &Target, host: &str, program: &OsStr, error: &io::Error) -> Error {
+    let triple = &target.triple;
+    let program = program.to_string_lossy();
+    let tried = join(&variables(triple, host)[..4], ", ");
+    let default = match target.env.as_str() {
+        "msvc" => "the `cl` of Visual Studio",
+        _ => "`cc` or the target's gcc",
+    };
+    Error::new(
+        &MISSING_COMPILER,
+        format!(
+            "no C compiler for {triple}: cannot run `{program}`: {error}\n  tried: {tried}, then {default}"
+        ),
+    )
+    .help(help::compiler(target, triple != host))
 }
 
 /// Architecture of an object in cargo's spelling, by e_ident and e_machine (gABI, "ELF Header"), or by Machine (PE

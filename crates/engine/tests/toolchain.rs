@@ -300,6 +300,39 @@ fn a_compiler_for_another_machine_is_rejected() {
 
 const MSVC: &str = "x86_64-pc-windows-msvc";
 
+/// gcc of Linux fails at the headers of Windows and at the assembly, neither of which names the cause.
+#[test]
+fn compilers_for_other_systems_are_named_for_mingw() {
+    let dir = directory("mingw-gcc");
+    fs::write(
+        dir.join("stubs.s"),
+        ".section .text$stub,\"xr\",one_only,x\n",
+    )
+    .unwrap();
+    fs::write(dir.join("runtime.c"), "#include <windows.h>\n").unwrap();
+    let target = Target::from_triple("x86_64-pc-windows-gnu").unwrap();
+    let machine = tool_output("gcc", &["-dumpmachine"], &dir);
+    let foreign = shim(&dir, "foreign", "exec gcc \"$@\"");
+    // It has the system's name, and fails for another cause.
+    let mingw = "case $* in *-dumpmachine) echo x86_64-w64-mingw32;; *) exit 1;; esac";
+    let mingw = shim(&dir, "mingw", mingw);
+    for source in ["stubs.s", "runtime.c"] {
+        let error = |compiler| {
+            let tools = Toolchain::find(&target, &host(), &dir, Some(compiler), None).unwrap();
+            let error = tools.object(&dir, &[], source, "x.o").unwrap_err();
+            error.to_string()
+        };
+        let expected = format!(
+            "error[compiler-error]: the C compiler `{}` makes objects for {}, but the target is x86_64-pc-windows-gnu\n  \
+             help: set CC_x86_64_pc_windows_gnu to a compiler for it",
+            foreign.display(),
+            machine.trim()
+        );
+        assert_eq!(error(&foreign), expected);
+        assert!(error(&mingw).contains("the C compiler failed"), "{source}");
+    }
+}
+
 /// The tools for MSVC's ABI, with this script in the place of cl, which runs on Windows only.
 fn find_msvc(dir: &Path, host: &str, then: &str) -> Toolchain {
     sources(dir);
@@ -391,6 +424,17 @@ fn compilers_for_other_systems_are_refused_for_msvc() {
     ] {
         assert!(error.contains(part), "{part} in {error}");
     }
+    for program in ["nosuch", "/nonexistent/gcc"] {
+        let tools = Toolchain::find(&target, &host(), &dir, Some(Path::new(program)), None);
+        let error = tools.unwrap_err().to_string();
+        for part in [
+            "error[missing-compiler]: no C compiler for x86_64-pc-windows-msvc: cannot run ",
+            &format!("`{program}`: "),
+            "set CC_x86_64_pc_windows_msvc to clang-cl",
+        ] {
+            assert!(error.contains(part), "{part} in {error}");
+        }
+    }
     let dir = directory("cl-missing");
     sources(&dir);
     let missing = Some(Path::new("/nonexistent/cl.exe"));
@@ -411,5 +455,25 @@ fn compilers_for_other_systems_are_refused_for_msvc() {
         ] {
             assert!(error.contains(part), "{part} in {error}");
         }
+    }
+}
+
+#[test]
+#[ignore = "needs clang (package clang)"]
+fn clang_without_the_headers_of_windows_gets_an_option_of_its_own() {
+    let dir = directory("clang-header");
+    sources(&dir);
+    fs::write(dir.join("runtime.c"), "#include <stdlib.h>\n").unwrap();
+    let clang = shim(&dir, "clang", "exec clang -nostdlibinc \"$@\"");
+    let target = Target::from_triple(MSVC).unwrap();
+    let tools = Toolchain::find(&target, &host(), &dir, Some(&clang), None).unwrap();
+    let error = tools.object(&dir, &[], "runtime.c", "x.o").unwrap_err();
+    let error = error.to_string();
+    for part in [
+        "the headers of the Windows SDK (stdlib.h) are missing",
+        "cargo-xwin (https://github.com/rust-cross/cargo-xwin) fetches them",
+        "CFLAGS_x86_64_pc_windows_msvc=\"-isystem <directory>\"",
+    ] {
+        assert!(error.contains(part), "{part} in {error}");
     }
 }

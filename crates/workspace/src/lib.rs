@@ -28,4 +28,5 @@ pub mod status_line;
 pub mod system;
 pub mod tables;
 pub mod temporary;
+mod triples;
 pub mod workspace;

@@ -10,13 +10,14 @@ use crate::error::{Error, Result};
 use cargo_metadata::camino::Utf8PathBuf;
 use cargo_metadata::{CrateType, Metadata, Package, TargetKind};
 use gpustub_core::suggest::nearest;
-use gpustub_core::target::{SUPPORTED, Target};
+use gpustub_core::target::Target;
 
 use crate::directories::normalize;
 use crate::edit::cargo_toml::HELPER;
 use crate::helper_source::patch_for_version;
 use crate::ops::Pending;
 use crate::selection::Selection;
+use crate::triples;
 
 /// Extent of the query to cargo.
 #[derive(Debug, Clone, Copy)]
@@ -227,11 +228,10 @@ pub(crate) fn has_crate_type(target: &cargo_metadata::Target, kinds: &[CrateType
 
 /// Target of `--target`, or the host's.
 pub fn target(triple: Option<&str>) -> Result<Target> {
-    let triple = triple.map_or_else(host_triple, str::to_owned);
-    Target::from_triple(&triple).ok_or_else(|| {
-        Error::new(format!("unknown target `{triple}`"))
-            .help(format!("supported targets: {}", SUPPORTED.join("; ")))
-    })
+    match triple {
+        Some(triple) => triples::target(triple),
+        None => triples::parse(&host_triple()),
+    }
 }
 
 /// Target triple of this machine: the one that this program was compiled for.

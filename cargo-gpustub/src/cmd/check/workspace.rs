@@ -121,7 +121,7 @@ fn check_declarations(
             .push(format!("{} ({})", package.name, declared.display_path));
         let mut inputs = declared.inputs.clone();
         inputs.features = Some(graph.features[index].clone());
-        let (_, diagnostics) = declared.plan(target, &inputs);
+        let (_, diagnostics) = plan_errors::plan(declared, target, &inputs);
         report.findings.extend(diagnostics);
     }
 }

@@ -54,7 +54,7 @@ pub fn run(options: &cli::ExportStubs, shell: &mut Shell) -> Result<bool> {
     }
     let importers = Importers::read(&options.importers)?;
     if !options.soname.is_empty() {
-        refuse_shared(&target)?;
+        refuse_shared(&target, "leave out `--soname`")?;
         return soname::run(options, &target, importers.as_ref(), shell);
     }
     let Some(plan) = plan(options, &target, importers.as_ref(), shell)? else {
@@ -67,7 +67,7 @@ pub fn run(options: &cli::ExportStubs, shell: &mut Shell) -> Result<bool> {
     }
     let name = match library_type(options, &plan)? {
         LibraryType::Shared => {
-            refuse_shared(&target)?;
+            refuse_shared(&target, "`--type static`")?;
             Some(shared_name(options.name.as_deref(), &plan)?)
         }
         LibraryType::Static if options.name.is_some() => {
@@ -87,11 +87,12 @@ pub fn run(options: &cli::ExportStubs, shell: &mut Shell) -> Result<bool> {
     Ok(true)
 }
 
-/// An error if stubs for the target cannot be a library of their own.
-fn refuse_shared(target: &Target) -> Result<()> {
+/// An error if stubs for the target cannot be a library of their own. `change`: options for static ones.
+fn refuse_shared(target: &Target, change: &str) -> Result<()> {
     match target.check_shared_stubs() {
-        Some(diagnostic) if target.os == "windows" => Err(Error::new(diagnostic.message)
-            .help("export static stubs: leave out `--soname`, and add `--type static`")),
+        Some(diagnostic) if target.os == "windows" => {
+            Err(Error::new(diagnostic.message).help(format!("export static stubs: {change}")))
+        }
         _ => Ok(()),
     }
 }

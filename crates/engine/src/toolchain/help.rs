@@ -94,9 +94,14 @@ pub(super) fn failure(target: &Target, family: Family, output: &str) -> Option<S
                 && output.contains(&format!("'{header}'")))
     })?;
     if target.env == "msvc" {
+        let option = match family {
+            Family::Gnu => "-isystem",
+            Family::Cl | Family::ClangCl => "/imsvc",
+        };
         return Some(format!(
             "the headers of the Windows SDK ({header}) are missing: the installer of Visual Studio has it as \
-             \"Windows SDK\"; elsewhere name their directories: CFLAGS_{}=\"/imsvc <directory>\"",
+             \"Windows SDK\"; elsewhere cargo-xwin (https://github.com/rust-cross/cargo-xwin) fetches them, or name \
+             their directories: CFLAGS_{}=\"{option} <directory>\"",
             underscores(&target.triple)
         ));
     }
