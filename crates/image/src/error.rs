@@ -129,7 +129,14 @@ impl fmt::Display for Error {
             Some(file) => write!(f, "`{}` ", file.display())?,
             None => f.write_str("the file ")?,
         }
-        match &self.problem {
+        self.problem.fmt(f)
+    }
+}
+
+/// The predicate of a sentence about the file.
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             Problem::Unreadable(reason) => write!(f, "cannot be read: {reason}"),
             Problem::Empty => f.write_str("is empty"),
             Problem::LinkerScript(_) => f.write_str("is a linker script, not a library"),
