@@ -15,6 +15,8 @@ pub struct HeaderRequest<'a> {
     pub include: &'a [String],
     /// Arguments for clang.
     pub clang_arg: &'a [String],
+    /// Machine of a library for Windows, for which the headers are read. `None`: the headers are read for the host.
+    pub windows_machine: Option<&'a str>,
     /// Headers of the library, if gpustub knows it.
     pub known: Option<&'a Headers>,
     /// The option of `paths`, in messages.
@@ -94,6 +96,12 @@ impl HeaderRequest<'_> {
         for directory in directories {
             clang = clang.directory(directory);
         }
+        // By this triple clang finds the headers of mingw-w64. An argument of the command line overrides it.
+        if let Some(machine) = self.windows_machine {
+            clang = clang
+                .argument(format!("--target={}", windows_triple(machine)))
+                .argument("-fms-extensions");
+        }
         for argument in self.clang_arg {
             clang = clang.argument(argument);
         }
@@ -121,6 +129,15 @@ impl HeaderRequest<'_> {
                 {
                     return error.help(format!(
                         "`{header}` is in the package {packages}: add its directory with another {}",
+                        self.option
+                    ));
+                }
+                if let Some(machine) = self.windows_machine {
+                    return error.help(format!(
+                        "headers are read as C for {}, with the headers of mingw-w64 (Debian, \
+                         Ubuntu: `apt install mingw-w64`): add the directories of other headers with another {}, \
+                         macros with `--clang-arg=-DNAME`",
+                        windows_triple(machine),
                         self.option
                     ));
                 }
@@ -160,6 +177,15 @@ fn without_controls(message: &str) -> String {
 fn missing_header(message: &str) -> Option<&str> {
     let (before, _) = message.split_once("' file not found")?;
     Some(before.rsplit_once('\'')?.1)
+}
+
+/// Triple of mingw-w64 for a machine, as symbol lists name it.
+fn windows_triple(machine: &str) -> String {
+    let arch = match machine {
+        "x86" => "i686",
+        arch => arch,
+    };
+    format!("{arch}-w64-windows-gnu")
 }
 
 /// Headers of the known library that has this soname.

@@ -51,6 +51,13 @@ pub fn read(
         );
         diagnostics.push(Diagnostic::note(&DECORATED_SYMBOL, message));
     }
+    if exports.unnamed > 0 {
+        let message = format!(
+            "exports of `{file}` by number only (NONAME) get no stub: {}",
+            exports.unnamed
+        );
+        diagnostics.push(Diagnostic::note(&DECORATED_SYMBOL, message));
+    }
     if !reserved.is_empty() {
         let message = format!(
             "{} names of the C and C++ run time in `{file}` get no stub: {}",

@@ -50,15 +50,15 @@ pub struct Changes {
 /// The options of `add` about a user-defined library.
 #[derive(Debug, Args)]
 pub struct AddOwn {
-    /// Read the load name and the functions of LIBRARY from this shared library
+    /// Read the load name and the functions of LIBRARY from this shared library, DLL or import library
     ///
-    /// Or from a DLL of Windows, or its import library. Writes the table and the symbol list. For a declared library it updates the list, and keeps comments
+    /// `libacme.so.3`, or for Windows `acme64_3.dll`, `acme.lib` or `libacme.dll.a`. Writes the table and the symbol list. For a declared library it updates the list, and keeps comments
     /// and `returns=`.
     #[arg(long, value_name = "FILE", requires = "libraries")]
     pub from: Option<PathBuf>,
     /// Read return types from a header, or a directory to include from
     ///
-    /// clang reads the headers; `CLANG` names another clang.
+    /// clang reads the headers, those of a DLL for Windows; `CLANG` names another clang.
     #[arg(long, value_name = "PATH", requires = "from")]
     pub headers: Vec<PathBuf>,
     /// Header to include from the directories

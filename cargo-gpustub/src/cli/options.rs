@@ -293,6 +293,7 @@ pub struct ExportStubs {
     /// Make stubs only for the functions that this program or shared library imports
     ///
     /// May be repeated. Without LIBRARY, the stubs are those of the libraries that FILE needs, with their header versions.
+    /// A file of another system than the host needs `--target`.
     #[arg(long = "for", value_name = "FILE")]
     pub importers: Vec<PathBuf>,
     /// Write the sources only, compile nothing

@@ -64,6 +64,7 @@ mod tests {
             name: "x".into(),
             functions: list.functions().cloned().collect(),
             soname: None,
+            windows_machine: None,
             shipped: None,
         }
     }

@@ -330,6 +330,66 @@ fn headers_give_the_return_types() {
     assert_eq!(read(&directory, "symbols/acme.symbols"), edited);
 }
 
+/// Sizes and declarations are those of Windows: `long` has 32 bits, and headers include windows.h.
+#[test]
+#[ignore = "needs clang and mingw-w64 (tests/run)"]
+fn headers_of_a_dll_are_read_for_windows() {
+    let header = "#include <windows.h>\n#define ACME_API __declspec(dllimport)\n#define acmePair acmePair_v2\n\
+        #define ACME_SLASHES _VARIANT_BOOL\n\
+        typedef enum { ACME_SUCCESS, ACME_NOT_INITIALIZED = 7 } acmeStatus;\n\
+        typedef struct { long a, b, c; } acmeTriple;\n\
+        ACME_API acmeStatus WINAPI acmeOpen(HANDLE *);\nACME_API acmeTriple acmePair(DWORD);\n\
+        ACME_API const char *acmeName(void);\n";
+    let source = "#define ACME_SOURCE\n#include \"acme.h\"\nacmeStatus WINAPI acmeOpen(HANDLE *h) { return 0; }\n\
+        acmeTriple acmePair_v2(DWORD d) { acmeTriple t = {d}; return t; }\nconst char *acmeName(void) { return 0; }\n";
+    let (_guard, directory) = project();
+    write(&directory, "acme.h", header);
+    write(&directory, "acme.c", source);
+    write(
+        &directory,
+        "acme.def",
+        "EXPORTS\nacmeOpen\nacmePair_v2\nacmeName\n",
+    );
+    let mut command = Command::new("x86_64-w64-mingw32-gcc");
+    let command = command.current_dir(&directory).args([
+        "-shared",
+        "-w",
+        "-o",
+        "acme64_3.dll",
+        "acme.c",
+        "acme.def",
+        "-Wl,--out-implib,libacme.dll.a",
+    ]);
+    let output = command.output().expect("mingw-w64");
+    assert!(output.status.success(), "{output:?}");
+    for file in ["acme64_3.dll", "libacme.dll.a"] {
+        let add = ["add", "acme", "--from", file, "--headers", "acme.h"];
+        ends(0, &directory, &add);
+        let list = read(&directory, "symbols/acme.symbols");
+        for line in [
+            "acmeName returns=string",
+            "acmeOpen returns=status",
+            "acmePair_v2 returns=zeroed-struct:12",
+        ] {
+            assert!(list.lines().any(|l| l == line), "{file}: {line}\n{list}");
+        }
+        fs::remove_file(directory.join("symbols/acme.symbols")).unwrap();
+    }
+    let table = read(&directory, "GpuStub.toml");
+    assert!(table.contains("fallback = { status = 7 }"), "{table}");
+    let diff = [
+        "diff",
+        "acme64_3.dll",
+        "libacme.dll.a",
+        "--old-headers",
+        "acme.h",
+        "--new-headers",
+        "acme.h",
+    ];
+    let (out, err) = ends(0, &directory, &diff);
+    assert!(!(out + &err).contains("acmePair_v2"));
+}
+
 /// zlib has no enumeration of statuses: they are `int`.
 #[test]
 #[ignore = "needs clang and zlib's header (tests/run)"]

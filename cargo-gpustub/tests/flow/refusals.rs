@@ -1,5 +1,7 @@
 //! Rejected device links: by which packages and commands, and with which further output.
 
+use std::process::Command;
+
 use super::cuda::{dependencies_on, diamond, program, rdc, workspace};
 use super::device_links::lines;
 use super::{ends, write};
@@ -310,4 +312,56 @@ fn a_list_of_files_needs_no_prefix() {
         &["export", "device-link", "-p", "base", "--list"],
     );
     assert!(err.contains("built no [device-link.*]"), "{err}");
+}
+
+/// Stubs for a program are for its system, which is not that of the host.
+#[test]
+#[ignore = "needs mingw-w64: ./tests/run"]
+fn stubs_for_a_program_of_windows_need_a_target() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let compile = |program: &str, arguments: &[&str]| {
+        let mut command = Command::new(format!("x86_64-w64-mingw32-{program}"));
+        let output = command.current_dir(directory).args(arguments).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{output:?}");
+    };
+    write(
+        directory,
+        "cudart.def",
+        "LIBRARY cudart64_12.dll\nEXPORTS\ncudaDeviceReset\n",
+    );
+    write(
+        directory,
+        "main.c",
+        "int cudaDeviceReset(void);\nint main(void) { return cudaDeviceReset(); }\n",
+    );
+    compile("dlltool", &["-d", "cudart.def", "-l", "libcudart.a"]);
+    compile("gcc", &["-o", "program.exe", "main.c", "libcudart.a"]);
+    let export = [
+        "export",
+        "stubs",
+        "--for",
+        "program.exe",
+        "--out-dir",
+        "stubs",
+        "--sources-only",
+    ];
+    let (_, err) = ends(101, directory, &export);
+    assert!(
+        err.contains("`program.exe` is a PE file, for Windows, the stubs are for ")
+            && err.contains("`--target x86_64-pc-windows-gnu`"),
+        "{err}"
+    );
+    let target = ["--target", "x86_64-pc-windows-gnu"];
+    ends(0, directory, &[&export[..], &target].concat());
+    let (_, err) = ends(
+        101,
+        directory,
+        &[&export[..3], &["/bin/sh"], &export[4..], &target].concat(),
+    );
+    assert!(
+        err.contains("`/bin/sh` is an ELF file, the stubs are for x86_64-pc-windows-gnu"),
+        "{err}"
+    );
 }

@@ -265,6 +265,61 @@ fn signatures_are_removed_on_request() {
     repair(0, directory, "signed.dll", &["--unsign"]);
 }
 
+/// A program that was cut anywhere between the signature of its headers and its end.
+#[test]
+#[ignore = "needs mingw-w64: ./tests/run"]
+fn damaged_images_are_errors() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    image(directory, "image.dll", CUDART, COUNT);
+    mingw(directory, "strip", &["image.dll"]);
+    let call = format!("int {COUNT}(void *);\nint main(void) {{ return {COUNT}(0); }}\n");
+    write(directory, "main.c", &call);
+    mingw(
+        directory,
+        "gcc",
+        &["-s", "-o", "rt.exe", "main.c", "libimage.a"],
+    );
+    for file in ["image.dll", "rt.exe"] {
+        repair(0, directory, file, &["--dry-run"]);
+        let bytes = fs::read(directory.join(file)).unwrap();
+        let header = u32::from_le_bytes(bytes[60..64].try_into().unwrap()) as usize;
+        let lengths = [
+            header + 30,
+            header + 200,
+            600,
+            1025,
+            bytes.len() / 4,
+            bytes.len() / 2,
+        ];
+        for length in [&lengths[..], &[bytes.len() - 513]].concat() {
+            fs::write(directory.join(file), &bytes[..length]).unwrap();
+            ends(1, directory, &["check", file]);
+            let err = repair(1, directory, file, &[]);
+            assert!(
+                err.contains(&format!(
+                    "error[unsupported-image]: `{file}` is truncated: "
+                )) && err.contains(&format!("Not written out/{file}: ")),
+                "{length} of {}: {err}",
+                bytes.len()
+            );
+        }
+    }
+
+    // In a wheel, beside an image that is repaired.
+    fs::create_dir_all(directory.join("content/acme")).unwrap();
+    fs::copy(
+        directory.join("rt.exe"),
+        directory.join("content/acme/rt.exe"),
+    )
+    .unwrap();
+    image(directory, "content/acme/_core.pyd", CUDART, COUNT);
+    wheel_of(directory, "acme", &[], NAME);
+    let err = repair(1, directory, NAME, &[]);
+    assert!(err.contains("`rt.exe` is truncated: "), "{err}");
+    assert_eq!(needed(&repaired(directory)["acme/_core.pyd"]), [STUB]);
+}
+
 /// A DLL starts without a DLL of delayed imports, whose helper would not find the stub library.
 #[test]
 #[ignore = "needs mingw-w64, clang, lld and llvm 19: ./tests/run"]

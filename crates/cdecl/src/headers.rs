@@ -112,11 +112,8 @@ impl Headers {
             declarations.functions.insert(name, declared);
         }
         let definitions = clang.run(&["-E", "-dM"], defines, source)?;
-        let mut queries = source.to_owned();
-        for name in macro_names(&definitions) {
-            queries += &format!("\n\"{TYPE_QUERY}{name}\" {name}\n");
-        }
-        let expanded = clang.run(&["-E", "-P"], defines, &queries)?;
+        let names_of_macros: Vec<&str> = renaming_macros(&definitions).collect();
+        let expanded = expand(clang, source, defines, &names_of_macros)?;
         let mut macros = BTreeMap::new();
         for line in expanded.lines() {
             let expansion = macro_expansion(line);
@@ -140,6 +137,28 @@ impl Headers {
             source += &format!("#if {condition}\n#include <{header}>\n#endif\n");
         }
         source
+    }
+}
+
+/// Lines with the macros' expansions. A macro that cannot be expanded, as one that pastes no token, has none.
+fn expand(
+    clang: &Clang,
+    source: &str,
+    defines: &[String],
+    macros: &[&str],
+) -> Result<String, Error> {
+    let mut queries = source.to_owned();
+    for name in macros {
+        queries += &format!("\n\"{TYPE_QUERY}{name}\" {name}\n");
+    }
+    match clang.run(&["-E", "-P"], defines, &queries) {
+        Err(Error::Refused { .. }) if macros.len() > 1 => {
+            let (first, second) = macros.split_at(macros.len() / 2);
+            let expanded = expand(clang, source, defines, first)?;
+            Ok(expanded + "\n" + &expand(clang, source, defines, second)?)
+        }
+        Err(Error::Refused { .. }) => Ok(String::new()),
+        expanded => expanded,
     }
 }
 
@@ -264,6 +283,19 @@ fn macro_names(definitions: &str) -> impl Iterator<Item = &str> {
         .filter(|name| !name.contains('('))
 }
 
+/// Names of the macros without arguments that may stand for the name of a function: a name, or calls of macros.
+fn renaming_macros(definitions: &str) -> impl Iterator<Item = &str> {
+    definitions.lines().filter_map(|line| {
+        let (name, body) = line.strip_prefix("#define ")?.split_once(' ')?;
+        let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
+        let is_renaming = body.starts_with(is_name)
+            && body
+                .chars()
+                .all(|c| is_name(c) || matches!(c, '(' | ')' | ',' | ' '));
+        (is_renaming && !name.contains('(')).then_some(name)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -289,6 +321,13 @@ TranslationUnitDecl 0x1 <<invalid sloc>> <invalid sloc>
     fn macros_with_arguments_rename_no_function() {
         let definitions = "#define a b\n#define empty\n#define call(x) f(x, 0)\n";
         assert_eq!(macro_names(definitions).collect::<Vec<_>>(), ["a", "empty"]);
+    }
+
+    #[test]
+    fn macros_that_rename_are_names_or_calls() {
+        let definitions = "#define a b\n#define empty\n#define call(x) f(x)\n#define c CAT(a, _v2)\n\
+                           #define slashes /##/\n#define text \"a\"\n#define d (x)\n";
+        assert_eq!(renaming_macros(definitions).collect::<Vec<_>>(), ["a", "c"]);
     }
 
     #[test]

@@ -153,7 +153,9 @@ fields! {
              queried. Default: any.";
         "search-dirs": Type::Strings, false, "[\"$ORIGIN/../lib\"]",
             "Directories that are searched before all others: absolute, or starting with `$ORIGIN`, \
-             the directory of the program or shared library that holds the stubs. Default: none.";
+             the directory of the program or shared library that holds the stubs. Paths of Windows \
+             (`C:\\\\cuda\\\\bin`, `C:/cuda/bin`, `$ORIGIN\\\\gpu`) are for targets of Windows only, those that \
+             begin with one `/` for other targets only. Default: none.";
         "type": Type::OneOf(LIBRARY_TYPES), false, "\"static\"",
             "`\"static\"` puts the stubs, hidden, into the program that links them; `\"shared\"` makes \
              a shared library that exports them, under a symbol version of its own; ship it in the \

@@ -31,6 +31,7 @@ pub mod plan;
 pub mod planner;
 pub mod reserved;
 mod returns;
+mod search_dir;
 pub mod sources;
 mod spanned;
 pub mod suggest;

@@ -14,6 +14,7 @@ use crate::diag::{
 use crate::library::{Library, LoadName};
 use crate::manifest::{DlopenNote, LibraryType, Manifest, Stub};
 use crate::plan::{Function, Inputs, LibraryPlan, Plan, Spec};
+use crate::search_dir::is_of_system;
 use crate::spanned::values;
 use crate::target::Target;
 
@@ -180,11 +181,18 @@ impl<'a> Planner<'a> {
             header_version: stub.header_version(),
             min_version: stub.min_version.as_ref().map(|version| version.value),
             required_functions,
-            search_dirs: values(&stub.search_dirs),
+            search_dirs: self.search_dirs(stub),
             specs,
             functions,
             ..self.unstubbed(library)
         })
+    }
+
+    /// The directories that are paths of the target's system.
+    fn search_dirs(&self, stub: &Stub) -> Vec<String> {
+        let mut search_dirs = values(&stub.search_dirs);
+        search_dirs.retain(|dir| is_of_system(dir, &self.target.os));
+        search_dirs
     }
 
     /// Only packages of Linux are made by tools that read the notes.

@@ -84,7 +84,8 @@ impl Error {
                 "name it under `symbols` in GpuStub.toml; it needs no extraction".into()
             }
             Problem::OtherFormat(_) | Problem::Unknown => {
-                "give an ELF shared library, such as `libname.so.1`".into()
+                "give an ELF shared library, such as `libname.so.1`, a DLL, or its import library, such as `name.lib` or \
+                 `libname.dll.a`".into()
             }
             Problem::Empty | Problem::Truncated(_) | Problem::Malformed(_) => {
                 "the file is damaged or still being written: unpack or install it again".into()
@@ -129,7 +130,14 @@ impl fmt::Display for Error {
             Some(file) => write!(f, "`{}` ", file.display())?,
             None => f.write_str("the file ")?,
         }
-        match &self.problem {
+        self.problem.fmt(f)
+    }
+}
+
+/// The predicate of a sentence about the file.
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             Problem::Unreadable(reason) => write!(f, "cannot be read: {reason}"),
             Problem::Empty => f.write_str("is empty"),
             Problem::LinkerScript(_) => f.write_str("is a linker script, not a library"),
@@ -142,8 +150,10 @@ impl fmt::Display for Error {
                 )
             }
             Problem::SymbolList => f.write_str("is a symbol list already, not a library"),
-            Problem::OtherFormat(format) => write!(f, "is {format}, not an ELF shared library"),
-            Problem::Unknown => f.write_str("is not an ELF shared library"),
+            Problem::OtherFormat(format) => write!(f, "is {format}, not a shared library"),
+            Problem::Unknown => {
+                f.write_str("is neither an ELF shared library nor a DLL or its import library")
+            }
             Problem::Truncated(what) => write!(f, "is truncated: incomplete {what}"),
             Problem::Malformed(what) => write!(f, "is malformed: {what}"),
             Problem::NoDynamicSymbols(kind) => {

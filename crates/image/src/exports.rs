@@ -19,6 +19,8 @@ pub struct LibraryExports {
     pub format: ImageFormat,
     /// Names of a DLL that the list omits, since no C declaration has them.
     pub decorated: Vec<String>,
+    /// Number of exports of a DLL that have a number only.
+    pub unnamed: usize,
 }
 
 /// Exports of a shared library, as by [`read_symbols`], of a DLL, as by [`read_dll_symbols`](crate::read_dll_symbols), or of the DLL of an import
@@ -37,12 +39,14 @@ pub fn read_exports_file(
                 list: read_symbols(bytes, options)?,
                 format: ImageFormat::Elf,
                 decorated: Vec::new(),
+                unnamed: 0,
             });
         };
         Ok(LibraryExports {
             list: exports.list,
             format: ImageFormat::Pe,
             decorated: exports.decorated,
+            unnamed: exports.unnamed,
         })
     })
 }

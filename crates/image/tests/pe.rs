@@ -101,6 +101,7 @@ fn import_libraries_name_the_functions_of_a_dll() {
         let exports = read_exports_file(file, SymbolRequirements::default()).unwrap();
         assert_eq!(exports.format, ImageFormat::Pe);
         assert_eq!(exports.decorated, ["?h@@YAXXZ"], "{}", file.display());
+        assert_eq!(exports.unnamed, 1, "{}", file.display());
         assert_eq!(
             exports.list.to_text(),
             "@gpustub-symbols 1\n@soname acme64_3.dll\n@machine x86_64\nacmeClose\nacmeOpen\n\
@@ -303,7 +304,7 @@ fn damaged_headers_and_tables_have_reasons() {
         ),
         (
             change(64, b'N'),
-            "is a Windows (PE) image, not an ELF shared library",
+            "is a Windows (PE) image, not a shared library",
         ),
         (change(71, 0xff), "is truncated: incomplete PE headers"),
         (

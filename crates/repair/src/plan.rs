@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 use gpustub_check::evidence::has_cudart;
 use gpustub_check::search_dirs::installed;
 use gpustub_check::wheel::is_wheel;
-use gpustub_check::{ImageId, LoadGraph, Package, PackageImage};
+use gpustub_check::{Content, ImageId, LoadGraph, Package, PackageImage};
 use gpustub_core::diag::{Diagnostic, Level, listing};
-use gpustub_image::ImageFormat;
+use gpustub_image::{Error, ImageFormat};
 
 use crate::candidates::is_candidate;
 use crate::kept::KeptLibraries;
@@ -45,6 +45,7 @@ pub fn plan(
         plan.kept.extend(context.kept_names());
         group_diagnostics.extend(group::plan(&graph, &decisions, options, &mut plan));
     }
+    diagnostics.extend(damaged(package));
     for image in package.images().filter(has_cudart) {
         let reason = "contains the CUDA runtime (cudart_static), which stays";
         diagnostics.push(
@@ -59,6 +60,17 @@ pub fn plan(
         plan.removed = removed::copies(package, &plan);
     }
     (plan, diagnostics)
+}
+
+/// Errors about the images whose tables cannot be read. Which libraries they need is unknown.
+fn damaged(package: &Package) -> impl Iterator<Item = Diagnostic> {
+    package.members.iter().filter_map(|member| {
+        let Content::Damaged(problem) = &member.content else {
+            return None;
+        };
+        let diagnostic = unsupported(package, &member.path, Level::Error, &problem.to_string());
+        Some(diagnostic.help(Error::from(problem.clone()).help()))
+    })
 }
 
 /// Scheme of a wheel's file that is installed outside of site-packages, at a distance that depends on the

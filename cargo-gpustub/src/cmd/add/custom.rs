@@ -8,7 +8,7 @@ use gpustub_core::diag::{has_errors, listing};
 use gpustub_core::library::{Library, Returns, is_id};
 use gpustub_core::manifest::Stub;
 use gpustub_core::symbols::SymbolList;
-use gpustub_image::LibraryExports;
+use gpustub_image::{ImageFormat, LibraryExports};
 use gpustub_workspace::edit::as_before;
 use gpustub_workspace::edit::gpustub_toml::add_stub;
 use gpustub_workspace::error::{Error, Result};
@@ -47,8 +47,8 @@ pub fn edits(
     let Some(exports) = read_exports(file, stub, shell)? else {
         return Ok(None);
     };
+    let results = results(options, &exports)?;
     let mut list = exports.list;
-    let results = results(options, &list)?;
     let kept = classify(&mut list, &before, &results.classes);
     let library = LibraryFile {
         file,
@@ -165,7 +165,8 @@ fn list_path(id: &str, stub: Option<&Stub>) -> Result<String> {
 }
 
 /// Classes of the functions by the headers of the command line.
-fn results(options: &cli::Add, list: &SymbolList) -> Result<Results> {
+fn results(options: &cli::Add, exports: &LibraryExports) -> Result<Results> {
+    let list = &exports.list;
     let custom = &options.own;
     if custom.headers.is_empty() {
         return Ok(Results::default());
@@ -174,6 +175,10 @@ fn results(options: &cli::Add, list: &SymbolList) -> Result<Results> {
         paths: &custom.headers,
         include: &custom.include,
         clang_arg: &custom.clang_arg,
+        windows_machine: list
+            .machine
+            .as_deref()
+            .filter(|_| exports.format == ImageFormat::Pe),
         known: list.soname.as_deref().and_then(c_headers::known),
         option: "`--headers`",
         without: "return types stay unknown",

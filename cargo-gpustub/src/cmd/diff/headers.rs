@@ -46,8 +46,8 @@ pub fn compare(
     let (old_names, new_names) = (function_names(old), function_names(new));
     let is_exported = |name: &str| old_names.contains(name) || new_names.contains(name);
     let versions = [
-        read(&options.old_headers, options, known, &is_exported)?,
-        read(&options.new_headers, options, known, &is_exported)?,
+        read(&options.old_headers, options, old, known, &is_exported)?,
+        read(&options.new_headers, options, new, known, &is_exported)?,
     ];
     let shared_names = old_names.intersection(&new_names).copied();
     Ok(Some(compare_declarations(&versions, shared_names)))
@@ -74,6 +74,7 @@ fn function_names(version: &LibraryVersion) -> BTreeSet<&str> {
 fn read(
     paths: &[PathBuf],
     options: &DiffHeaders,
+    version: &LibraryVersion,
     known: Option<&Headers>,
     is_exported: &dyn Fn(&str) -> bool,
 ) -> Result<Declarations> {
@@ -81,6 +82,7 @@ fn read(
         paths,
         include: &options.include,
         clang_arg: &options.clang_arg,
+        windows_machine: version.windows_machine.as_deref(),
         known,
         option: "`--old-headers` or `--new-headers`",
         without: "only symbols are compared",
@@ -194,6 +196,7 @@ mod tests {
                 name: "x".into(),
                 functions: Vec::new(),
                 soname: Some(soname.into()),
+                windows_machine: None,
                 shipped: None,
             };
             library(&version).map(|library| library.id.as_str())

@@ -21,6 +21,8 @@ pub struct LibraryVersion {
     pub functions: Vec<Symbol>,
     /// Soname of a file.
     pub soname: Option<String>,
+    /// Machine of a library for Windows.
+    pub windows_machine: Option<String>,
     /// The shipped library and its release.
     pub shipped: Option<(&'static Library, Version)>,
 }
@@ -41,11 +43,21 @@ pub fn read(
             Some(LibraryVersion {
                 name: slashes(Path::new(argument)),
                 functions: list.functions().cloned().collect(),
+                windows_machine: list.machine.clone().filter(|_| is_of_dll(&list)),
                 soname: list.soname,
                 shipped: None,
             })
         }
     }
+}
+
+fn is_of_dll(list: &SymbolList) -> bool {
+    let extension = list
+        .soname
+        .as_deref()
+        .map(Path::new)
+        .and_then(Path::extension);
+    extension.is_some_and(|extension| extension.eq_ignore_ascii_case("dll"))
 }
 
 /// A release of a shipped library, named by `argument`.
@@ -78,6 +90,7 @@ fn read_shipped(
         name: argument.to_owned(),
         functions: functions.cloned().collect(),
         soname: None,
+        windows_machine: (system == "windows").then(|| "x86_64".to_owned()),
         shipped: Some((library, version)),
     })
 }

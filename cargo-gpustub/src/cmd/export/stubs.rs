@@ -53,6 +53,9 @@ pub fn run(options: &cli::ExportStubs, shell: &mut Shell) -> Result<bool> {
         return Err(Error::new(message).help(help));
     }
     let importers = Importers::read(&options.importers)?;
+    if let Some(importers) = &importers {
+        importers.check_format(&target)?;
+    }
     if !options.soname.is_empty() {
         refuse_shared(&target, "leave out `--soname`")?;
         return soname::run(options, &target, importers.as_ref(), shell);

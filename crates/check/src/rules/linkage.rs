@@ -16,7 +16,8 @@ pub const USE_STUBS: &str =
     "link the gpustub stubs instead, or edit the finished file with `cargo gpustub repair`";
 
 /// Help for images of Windows that import from GPU libraries.
-const DELAY_LOAD: &str = "link with /DELAYLOAD, and look for the DLL before the first call; or require the wheel that has the DLL";
+const USE_STUBS_OF_WINDOWS: &str = "link the gpustub stubs for Windows instead (`cargo gpustub add`, or `export stubs` without \
+     cargo), edit the finished file with `cargo gpustub repair FILE`, or require the wheel that has the DLL";
 
 pub static NEEDED_TOOLKIT: Rule = Rule {
     code: code!(
@@ -73,7 +74,7 @@ fn report_missing(
         .map(|name| format!("`{name}`"))
         .collect();
     let (table, help) = if image.is_pe() {
-        ("import table", DELAY_LOAD)
+        ("import table", USE_STUBS_OF_WINDOWS)
     } else {
         ("DT_NEEDED", USE_STUBS)
     };

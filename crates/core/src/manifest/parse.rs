@@ -19,6 +19,7 @@ use crate::diag::{Diagnostic, INVALID_VALUE};
 use crate::fields;
 use crate::library::{Out, Status, is_id};
 use crate::reserved::{self, Owner};
+use crate::search_dir::is_search_dir;
 use crate::spanned::Spanned;
 use crate::suggest::nearest;
 use crate::text::join;
@@ -176,8 +177,7 @@ fn stub(decoder: &mut Decoder<'_>, id: &str, value: &Value<'_>) -> Option<Stub> 
 }
 
 fn search_dir(dir: &str) -> Option<&'static str> {
-    let rest = dir.strip_prefix("$ORIGIN");
-    if !dir.starts_with('/') && !rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
+    if !is_search_dir(dir) {
         Some("takes directories that are absolute or start with $ORIGIN")
     } else if dir.contains(char::is_control) {
         Some("takes directories without control characters")

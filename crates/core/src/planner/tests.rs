@@ -46,6 +46,34 @@ fn plan_of(body: &str) -> Plan {
     plan
 }
 
+#[test]
+fn search_dirs_are_those_of_the_target() {
+    let body = r"[stub.nvrtc]
+header-version = '12'
+search-dirs = ['$ORIGIN/lib', '/opt/gpu', 'C:\gpu', '$ORIGIN\gpu']";
+    for (triple, dirs) in [
+        (
+            "x86_64-unknown-linux-gnu",
+            ["$ORIGIN/lib", "/opt/gpu"].as_slice(),
+        ),
+        (
+            "x86_64-pc-windows-gnu",
+            &["$ORIGIN/lib", r"C:\gpu", r"$ORIGIN\gpu"],
+        ),
+    ] {
+        let (plan, diagnostics) = plan_for(triple, body, None);
+        let planned = plan
+            .libraries
+            .iter()
+            .find(|planned| planned.library.id == "nvrtc");
+        assert_eq!(planned.unwrap().search_dirs, dirs, "{triple}");
+        assert!(
+            diagnostics.iter().all(|d| d.level == Level::Note),
+            "{diagnostics:?}"
+        );
+    }
+}
+
 fn ids(plan: &Plan) -> Vec<&str> {
     plan.libraries
         .iter()

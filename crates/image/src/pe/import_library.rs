@@ -60,9 +60,11 @@ impl ImportLibrary {
         };
         let machine = if let Ok(import) = ImportFile::parse(member) {
             self.add_dll(import.dll());
-            // Functions that have a number only cannot be found by name.
-            if let ImportName::Name(name) = import.import() {
-                self.add_name(name, import.import_type() != ImportType::Code);
+            match import.import() {
+                ImportName::Name(name) => {
+                    self.add_name(name, import.import_type() != ImportType::Code);
+                }
+                ImportName::Ordinal(_) => self.exports.unnamed += 1,
             }
             machine(6)
         } else if let Ok(object) = CoffFile::<_>::parse(member) {
@@ -91,6 +93,8 @@ impl ImportLibrary {
         // After the hint.
         if let Some(name) = data(".idata$6").and_then(|data| data.get(2..)) {
             self.add_name(text(name), data(".text").is_none());
+        } else if data(".idata$5").is_some_and(is_ordinal) {
+            self.exports.unnamed += 1;
         }
     }
 
@@ -105,6 +109,11 @@ impl ImportLibrary {
             self.exports.add(name, is_data);
         }
     }
+}
+
+/// Whether an entry of an import table is a number: it has the highest bit (PE format, "Import Lookup Table").
+fn is_ordinal(entry: &[u8]) -> bool {
+    entry.last().is_some_and(|byte| byte & 0x80 != 0)
 }
 
 /// The bytes up to the first zero.

@@ -13,6 +13,8 @@ pub(crate) struct DllExports {
     pub list: SymbolList,
     /// Names that no C declaration has: C++ functions, and functions whose calling convention is a part of their name.
     pub decorated: Vec<String>,
+    /// Number of exports that have a number only.
+    pub unnamed: usize,
 }
 
 impl DllExports {
@@ -65,8 +67,9 @@ pub(crate) fn read_dll_exports(
     }
     let mut exports = DllExports::default();
     for export in &image.exports {
-        if let Some(name) = export.name {
-            exports.add(name, export.is_data);
+        match export.name {
+            Some(name) => exports.add(name, export.is_data),
+            None => exports.unnamed += 1,
         }
     }
     let mut list = exports.list;

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use gpustub_core::diag::{Diagnostic, UNKNOWN_FUNCTION, listing};
 use gpustub_core::library::Library;
 use gpustub_core::plan::Plan;
-use gpustub_image::{ImageFacts, Import, read_image_file};
+use gpustub_core::target::Target;
+use gpustub_image::{ImageFacts, ImageFormat, Import, read_image_file};
 use gpustub_workspace::display_path::slashes;
 use gpustub_workspace::error::{Error, Result};
 
@@ -51,6 +52,34 @@ impl Importers {
             files.push((slashes(path), facts));
         }
         Ok((!files.is_empty()).then_some(Self { files }))
+    }
+
+    /// An error if a file is not for the target's system. The target of a PE file is ambiguous: the formats of its
+    /// stubs depend on the linker.
+    pub fn check_format(&self, target: &Target) -> Result<()> {
+        let expected = match target.os.as_str() {
+            "windows" => ImageFormat::Pe,
+            _ => ImageFormat::Elf,
+        };
+        let Some((path, facts)) = self
+            .files
+            .iter()
+            .find(|(_, facts)| facts.format != expected)
+        else {
+            return Ok(());
+        };
+        let (format, help) = match facts.format {
+            ImageFormat::Pe => (
+                "a PE file, for Windows",
+                "name its target: `--target x86_64-pc-windows-gnu`, or `--target x86_64-pc-windows-msvc` for MSVC's linker",
+            ),
+            ImageFormat::Elf => (
+                "an ELF file",
+                "name its target with `--target`, such as `--target x86_64-unknown-linux-gnu`",
+            ),
+        };
+        let message = format!("`{path}` is {format}, the stubs are for {}", target.triple);
+        Err(Error::new(message).help(help))
     }
 
     /// File names of the libraries that the files need.

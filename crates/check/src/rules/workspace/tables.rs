@@ -221,14 +221,19 @@ fn is_full_name(name: &str, known_names: &[&str]) -> bool {
             .any(|known| known.split(".so").next() == Some(stem))
 }
 
-/// Whether a name differs from that of the newest release in the last number, which is higher.
+/// Highest distance of a future release's number from the newest known one: beyond, a name is a mistake (`cudart64_120.dll`).
+const MAX_NEWER: u32 = 9;
+
+/// Whether a name differs from that of the newest release in the last number, which is a little higher.
 fn is_newer(name: &str, newest: &str) -> bool {
     let (Some((start, number, end)), Some((newest_start, newest_number, newest_end))) =
         (split_at_number(name), split_at_number(newest))
     else {
         return false;
     };
-    start == newest_start && end == newest_end && number > newest_number
+    start == newest_start
+        && end == newest_end
+        && (1..=MAX_NEWER).contains(&number.saturating_sub(newest_number))
 }
 
 /// The last number in a name, and the text before and after it.
