@@ -7,8 +7,12 @@
  * sort sections by what follows `$`: hence the letters a, b, c in the names. The names contain the hash of the library's
  * tables: what has one name has one content. */
 
-/* .gasversion. is defined by GNU as ("Symbols"). */
+/* .gasversion. is defined by GNU as ("Symbols"). gpustub_hide (sources/coff.rs) keeps a symbol out of automatic exports. */
 .macro gpustub_comdat section, flags, symbol
+ gpustub_hide \symbol
+ gpustub_named_section \section, \flags, \symbol
+.endm
+.macro gpustub_named_section section, flags, symbol
  .ifdef .gasversion.
  .section \section\()$\symbol, "\flags"
  .linkonce discard
@@ -47,7 +51,7 @@ gpustub1_i_\library\()_\tables\()_\name:
  .short \spec
  .asciz "\name"
 
- gpustub_comdat .rdata, dr, __imp_\name
+ gpustub_named_section .rdata, dr, __imp_\name
  .p2align 3
 __imp_\name:
  .quad \name
@@ -56,6 +60,8 @@ __imp_\name:
 /* struct part, and the bounds of a library's slots, also of a library that is only known or queried: an object with its
  * functions may define the same part. */
 .macro gpustub_part library, tables
+ gpustub_hide gpustub1_library_\library\()_\tables
+ gpustub_hide gpustub1_state_\library
  gpustub_comdat .gpustub, dw, gpustub1_s_\library\()_\tables\()_a
  .p2align 4
 gpustub1_s_\library\()_\tables\()_a:
@@ -116,6 +122,7 @@ gpustub1_targets_\name:
 /* Mark: objects that define the same symbol in other COMDATs do not link. A COMDAT whose contents must be equal would
  * not do: GNU ld only warns (IMAGE_COMDAT_SELECT_EXACT_MATCH). */
 .macro gpustub_mark symbol, comdat
+ gpustub_hide \symbol
  gpustub_comdat .rdata, dr, \comdat
 \comdat:
  .globl \symbol
@@ -141,6 +148,10 @@ gpustub1_a_pages_first:
  .p2align 12
 gpustub1_z_pages_last:
  .quad 0, 0
+
+/* Defined in C. */
+ gpustub_hide gpustub1_entries
+ gpustub_hide gpustub1_api
 
 /* Placeholders. */
  gpustub_comdat .gpustubp, dw, gpustub1_p_a

@@ -1,5 +1,6 @@
 //! Exports for the ABI of MSVC: CMake with clang-cl and lld-link, and a program that runs under wine.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -60,26 +61,61 @@ fn cmake_builds_programs_of_msvc() -> Result<()> {
     Ok(())
 }
 
-/// The directory for GCC's ABI names the other one.
+/// Directories for other targets name theirs, and that of the project.
 #[test]
-#[ignore = "needs CMake, clang, lld and llvm 19: ./tests/run"]
-fn cmake_refuses_stubs_of_mingw() -> Result<()> {
+#[ignore = "needs CMake, clang, lld, llvm 19 and mingw-w64: ./tests/run"]
+fn cmake_refuses_stubs_for_other_targets() -> Result<()> {
+    const GNU: &str = "x86_64-pc-windows-gnu";
+    const LINUX: &str = "x86_64-unknown-linux-gnu";
     let dir = scratch()?;
-    let stubs = dir.path().join("stubs");
-    let words = ["export", "stubs", "cuda", "cudart", "nvrtc", "--quiet"];
-    let mut export = gpustub(&words)?;
-    export.args(["--sources-only", "--header-version=none", "--out-dir"]);
-    succeed(
-        export
-            .arg(&stubs)
-            .args(["--target", "x86_64-pc-windows-gnu"]),
-    )?;
-    let reported = run(&mut configure(dir.path(), &stubs)?)?;
-    assert!(!reported.status.success());
-    assert!(
-        reported.stderr.contains("--target x86_64-pc-windows-msvc"),
-        "{}",
-        reported.stderr
-    );
+    let project = dir.path().join("project");
+    fs::create_dir(&project)?;
+    let text = "cmake_minimum_required(VERSION 3.18)\nproject(example C)\nfind_package(gpustub REQUIRED COMPONENTS cudart)\n";
+    fs::write(project.join("CMakeLists.txt"), text)?;
+    let tools = repository().join("tests/exports");
+    let toolchains = [
+        (TRIPLE, Some(tools.join("msvc/toolchain.cmake"))),
+        (GNU, Some(tools.join("windows/toolchain.cmake"))),
+        (LINUX, None),
+    ];
+    for (exported, form) in [
+        (TRIPLE, "--sources-only"),
+        (GNU, "--sources-only"),
+        (GNU, "--type=static"),
+        (LINUX, "--sources-only"),
+        (LINUX, "--type=shared"),
+    ] {
+        let stubs = dir.path().join(format!("{exported}{form}"));
+        let mut export = gpustub(&["export", "stubs", "cudart", "--quiet", form])?;
+        export.args(["--header-version=none", "--target", exported, "--out-dir"]);
+        succeed(export.arg(&stubs))?;
+        for (triple, toolchain) in &toolchains {
+            let build = dir.path().join(format!("{exported}{form} {triple}"));
+            let mut cmake = Command::new("cmake");
+            cmake.args(["-G", "Ninja", "-S"]).arg(&project);
+            cmake.arg("-B").arg(build);
+            cmake.arg(format!("-DCMAKE_PREFIX_PATH={}", stubs.display()));
+            cmake.args(
+                toolchain
+                    .iter()
+                    .map(|file| format!("-DCMAKE_TOOLCHAIN_FILE={}", file.display())),
+            );
+            let ran = run(cmake.env("MSVC_LIBRARIES", libraries()?))?;
+            let words: Vec<&str> = ran.stderr.split_whitespace().collect();
+            let message = words.join(" ");
+            let is_accepted = exported == *triple;
+            assert_eq!(
+                ran.status.success(),
+                is_accepted,
+                "{exported} {form}, {triple}: {message}"
+            );
+            if !is_accepted {
+                let theirs = format!("has GPU stubs for {exported}:");
+                assert!(message.contains(&theirs), "{message}");
+                let option = format!("--target {triple}`");
+                assert!(message.contains(&option), "{message}");
+            }
+        }
+    }
     Ok(())
 }

@@ -68,6 +68,72 @@ fn symbols(program: &Path) -> Result<Vec<String>> {
         .collect())
 }
 
+/// Names that a DLL exports.
+fn exports(library: &Path) -> Result<Vec<String>> {
+    let mut objdump = Command::new("x86_64-w64-mingw32-objdump");
+    let text = succeed(objdump.arg("-p").arg(library))?.stdout;
+    let (_, table) = text
+        .split_once("[Ordinal/Name Pointer] Table")
+        .ok_or("no exports")?;
+    Ok(table
+        .lines()
+        .skip(1)
+        .map_while(|line| line.trim().strip_prefix('['))
+        .filter_map(|line| line.rsplit(' ').next())
+        .map(str::to_owned)
+        .collect())
+}
+
+/// Linkers of mingw-w64 export each global symbol of a DLL that names none, but not the stubs. A program with stubs of its
+/// own can use the DLL. Each links the archive of one library only, whose run time has the adapters of all.
+#[test]
+#[ignore = "needs mingw-w64, clang, lld and wine: ./tests/run"]
+fn libraries_export_no_stubs() -> Result<()> {
+    let dir = scratch()?;
+    let stubs = generate(
+        dir.path(),
+        &["--target", TRIPLE, "--header-version", "cuda=13"],
+    )?;
+    let library = dir.path().join("library.c");
+    let malloc = "int cudaMalloc(void **, unsigned long long);\n";
+    fs::write(
+        &library,
+        format!("{malloc}int answer(void) {{ void *p; return cudaMalloc(&p, 1); }}\n"),
+    )?;
+    let program = dir.path().join("program.c");
+    fs::write(
+        &program,
+        format!(
+            "{malloc}int printf(const char *, ...);\nint answer(void);\nint gpustub_is_available(const char *);\n\
+             int main(void) {{ void *p; printf(\"%d %d %d\", cudaMalloc(&p, 1), answer(), gpustub_is_available(\"cudart\")); }}\n"
+        ),
+    )?;
+    let lld: &[&str] = &["--target=x86_64-w64-mingw32", "-fuse-ld=lld"];
+    let file = dir.path().join("library.dll");
+    for (name, options) in [("clang-19", lld), (compiler("c"), &[])] {
+        let mut linker = Command::new(name);
+        linker.args(options).args(["-shared", "-Wl,--gc-sections"]);
+        linker.arg(&library).arg("-o").arg(&file);
+        linker
+            .arg("-L")
+            .arg(stubs.join("link"))
+            .args(["-lcudart", "-Wl,--out-implib"]);
+        let import_library = dir.path().join("library.dll.a");
+        let ran = succeed(linker.arg(format!("-Wl,{}", import_library.display())))?;
+        assert_eq!(ran.stderr, "", "{name}");
+        assert_eq!(exports(&file)?, ["answer"], "{name}");
+        let image = dir.path().join("program.exe");
+        let mut gcc = Command::new(compiler("c"));
+        gcc.arg(&program).arg(&import_library);
+        gcc.arg("-L")
+            .arg(stubs.join("link"))
+            .args(["-lcudart", "-o"]);
+        succeed(gcc.arg(&image))?;
+        assert_eq!(output(&image, &[])?, "35 35 0", "{name}");
+    }
+    Ok(())
+}
+
 /// Unchanged projects of CUDA, in C and C++, with each form of the stubs.
 #[test]
 #[ignore = "needs CMake, mingw-w64, wine and the CUDA runtime for Windows: ./tests/run"]

@@ -4,12 +4,30 @@ use std::fmt::Write as _;
 
 use super::adapted::{Adapted, adapted};
 use super::assembler::rustc_source;
-use super::libraries::Tables;
+use super::libraries::{Tables, families, family_symbol};
 use crate::abi_table::Adapter;
 use crate::abi_table::headers::HeadersMark;
 use crate::by_name::ByName;
 use crate::library::c_name;
 use crate::plan::{LibraryPlan, Plan};
+
+/// Keeps a symbol out of the exports of a DLL that names none: GNU ld and lld then export each global symbol, except those
+/// of this directive, which clang emits for hidden symbols. GNU ld has it since 2.40 ("Changes in 2.40"), and warns of an
+/// unknown one: GNU as of the same version stands for it. rustc names what a DLL exports.
+const HIDE_FROM_AUTOMATIC_EXPORTS: &str = "\
+.macro gpustub_hide symbol
+ .ifdef .gasversion.
+ .if .gasversion. < 24000
+ .exitm
+ .endif
+ .endif
+ .section .drectve, \"yn\"
+ .ascii \" -exclude-symbols:\\symbol\"
+.endm
+";
+
+/// The linkers of MSVC export nothing by themselves, and warn of an unknown directive (LNK4229).
+const HIDE_NOTHING: &str = ".macro gpustub_hide symbol\n.endm\n";
 
 /// Adds the stubs: their text, and the source by which rustc assembles it.
 pub(super) fn add_files(
@@ -33,19 +51,24 @@ pub(super) fn assembly(
     let has_stubs = |planned: &LibraryPlan| {
         planned.stubbed && only.is_none_or(|only| planned.library.id == only)
     };
-    let mut text = templates.concat();
+    let mut text = match plan.target.env.as_str() {
+        "msvc" => HIDE_NOTHING.to_owned(),
+        _ => HIDE_FROM_AUTOMATIC_EXPORTS.to_owned(),
+    };
+    text.extend(templates);
     let queried: Vec<_> = (plan.libraries.iter().zip(tables))
         .filter(|(planned, _)| !has_stubs(planned))
         .map(|(planned, tables)| (c_name(&planned.library.id), &tables.hash))
         .collect();
+    for family in families(plan) {
+        let _ = writeln!(text, " gpustub_hide {}", family_symbol(family));
+    }
     for (planned, Tables { hash, .. }) in plan.libraries.iter().zip(tables) {
         let id = c_name(&planned.library.id);
         // Writing to a String cannot fail.
         let _ = writeln!(text, " gpustub_known {id}, {hash}");
         let _ = writeln!(text, " gpustub_part {id}, {hash}");
-        for Adapted { name, .. } in adapted(planned) {
-            let _ = writeln!(text, " gpustub_targets {name}");
-        }
+        targets(&mut text, planned);
         if !has_stubs(planned) {
             continue;
         }
@@ -84,9 +107,33 @@ pub(super) fn assembly(
     text
 }
 
+/// The targets of a library's adapters, in each object, and the names of adapters in C, which the run time beside it has.
+fn targets(text: &mut String, planned: &LibraryPlan) {
+    for Adapted { name, adapters, .. } in adapted(planned) {
+        let _ = writeln!(text, " gpustub_targets {name}");
+        for adapter in adapters {
+            if let Adapter::Code(code) = adapter {
+                let _ = writeln!(text, " gpustub_hide gpustub1_adapter_{name}_{code}");
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::sources::tests::render_text;
+
+    /// Linkers of MSVC warn of the directive.
+    #[test]
+    fn names_are_hidden_from_linkers_that_export_all() {
+        let manifest = "schema = 1\n[stub.cudart]\nheader-version = \"12\"\n";
+        for (target, is_hidden) in [("gnu", true), ("gnullvm", true), ("msvc", false)] {
+            let sources = render_text(manifest, &format!("x86_64-pc-windows-{target}"));
+            let text = &sources["stubs.s"];
+            assert_eq!(text.contains("-exclude-symbols:"), is_hidden, "{target}");
+            assert!(text.contains(" gpustub_hide gpustub1_family_cuda\n"));
+        }
+    }
 
     /// On Windows the table is a part of the assembly, which has no preprocessor, and the system's files are others.
     #[test]

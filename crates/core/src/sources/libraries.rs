@@ -85,7 +85,7 @@ pub(super) fn render(plan: &Plan, tables: &[Tables]) -> String {
     text
 }
 
-fn family_symbol(family: &str) -> String {
+pub(super) fn family_symbol(family: &str) -> String {
     format!("gpustub1_family_{}", c_name(family))
 }
 
@@ -108,7 +108,7 @@ fn limits(text: &mut String) {
 }
 
 /// The families in the order of their first library.
-fn families(plan: &Plan) -> Vec<&str> {
+pub(super) fn families(plan: &Plan) -> Vec<&str> {
     let mut families: Vec<&str> = Vec::new();
     for planned in &plan.libraries {
         let family = planned.library.family.as_str();

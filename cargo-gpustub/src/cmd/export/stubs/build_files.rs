@@ -139,6 +139,7 @@ fn data(
         "compiled": !sources_only,
         "archives": !sources_only && shared.is_none(),
         "dl": target.os == "linux",
+        "triple": target.triple,
         "gnu": target.os == "windows" && target.env != "msvc",
         "msvc": target.env == "msvc",
         "stubs": stubs,
