@@ -23,6 +23,7 @@ mod own;
 mod refusals;
 mod renames;
 mod repair;
+mod repair_again;
 mod repair_kept;
 mod repair_wheels;
 mod repair_windows;

@@ -43,7 +43,7 @@ pub fn plan(
         let (decisions, refusals) = context.decisions(package);
         diagnostics.extend(refusals);
         plan.kept.extend(context.kept_names());
-        group_diagnostics.extend(group::plan(&graph, &decisions, options, &mut plan));
+        group_diagnostics.extend(group::plan(package, &graph, &decisions, options, &mut plan));
     }
     diagnostics.extend(damaged(package));
     for image in package.images().filter(has_cudart) {

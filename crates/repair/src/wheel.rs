@@ -177,13 +177,16 @@ impl Wheel {
     ///
     /// # Errors
     ///
-    /// If the wheel has no `RECORD`, or a file cannot be read or written.
+    /// If the wheel has no `RECORD`, or has an added file already, or a file cannot be read or written.
     pub fn rewrite(
         &self,
         mut changes: Changes<'_>,
         out: &mut (impl Write + Seek),
     ) -> io::Result<()> {
         let record_entry = self.record_entry()?;
+        if let Some(path) = (changes.added.keys()).find(|path| self.keeps(path, &changes.removed)) {
+            return Err(io::Error::other(format!("already has `{path}`")));
+        }
         let mut hashes: BTreeMap<String, record::Entry> = BTreeMap::new();
         let mut writer = WheelWriter {
             out,
@@ -233,6 +236,12 @@ impl Wheel {
             &mut |out| out.write_all(text.as_bytes()),
         )?;
         writer.finish()
+    }
+
+    /// Whether a file that is not removed has this path, which Windows compares without case.
+    fn keeps(&self, path: &str, removed: &BTreeSet<String>) -> bool {
+        (self.entries.iter())
+            .any(|entry| entry.name.eq_ignore_ascii_case(path) && !removed.contains(&entry.name))
     }
 
     pub(crate) fn record_entry(&self) -> io::Result<&ZipEntry> {

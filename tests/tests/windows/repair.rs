@@ -168,6 +168,85 @@ fn modules_find_the_stub_library_beside_them() -> Result<()> {
     Ok(())
 }
 
+/// Writes the files of a directory to a wheel with their RECORD, or those of a wheel to a directory.
+const PACK: &str = r#"
+import base64, collections, hashlib, pathlib, sys, zipfile
+root, wheel = pathlib.Path(sys.argv[2]), sys.argv[3]
+if sys.argv[1] == "unpack":
+    archive = zipfile.ZipFile(wheel)
+    twice = [name for name, count in collections.Counter(archive.namelist()).items() if count > 1]
+    assert not twice, twice
+    archive.extractall(root)
+    sys.exit()
+with zipfile.ZipFile(wheel, "w") as archive:
+    lines, record = "", "acme-1.0.dist-info/RECORD"
+    for path in sorted(path for path in root.rglob("*") if path.is_file() and path.name != "RECORD"):
+        name, data = path.relative_to(root).as_posix(), path.read_bytes()
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
+        lines += f"{name},sha256={digest},{len(data)}\n"
+        archive.writestr(name, data)
+    archive.writestr(record, lines + record + ",,\n")
+"#;
+
+/// The wheel of [`PACK`].
+const WHEEL: &str = "acme-1.0-cp312-cp312-win_amd64.whl";
+
+/// Further repairs of a wheel: of an image that needs a copy, with `--remove-copies`, and of one that was added.
+#[test]
+#[ignore = "needs mingw-w64 and wine: ./tests/run"]
+fn wheels_with_a_stub_library_get_another() -> Result<()> {
+    const LIBRARY: &str = "cudart64_12.dll";
+    const COPY: &str = "cudart64_12-c8a0a2ff1ac1f9ef9ec7ae4fb74ba7c5.dll";
+    let trial = Trial::new()?;
+    let file = |name: &str| trial.dir().join(name);
+    let pack = |verb: &str, root: &str, wheel: &str| -> Result<()> {
+        let mut python = Command::new("python3");
+        python.args(["-c", PACK, verb]);
+        succeed(python.arg(file(root)).arg(file(wheel)))?;
+        Ok(())
+    };
+    let one = |image: &str, function: &str, library: &str| {
+        let function = format!("-DFUNCTION={function}");
+        trial.library(image, &source("one.c"), &[&function, library])
+    };
+    for directory in ["acme", "acme.libs", "acme-1.0.dist-info"] {
+        fs::create_dir_all(file("content").join(directory))?;
+    }
+    let metadata = "Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n";
+    fs::write(file("content/acme-1.0.dist-info/METADATA"), metadata)?;
+    for library in [LIBRARY, COPY] {
+        cudart(&trial, library, 12)?;
+    }
+    fs::copy(file(COPY), file("content/acme.libs").join(COPY))?;
+    trial.library("content/acme/_core.pyd", &source("calls.c"), &[LIBRARY])?;
+    one("content/acme/_copy.pyd", "cudaGetDeviceCount", COPY)?;
+    pack("pack", "content", WHEEL)?;
+    repair(trial.dir(), &[WHEEL])?;
+    fs::rename(file("out").join(WHEEL), file(WHEEL))?;
+    let printed = repair(trial.dir(), &[WHEEL, "--remove-copies"])?;
+    assert!(printed.contains(", 1 copy removed"), "{printed}");
+    pack("unpack", "site", &format!("out/{WHEEL}"))?;
+    one("site/acme/_more.pyd", "cudaRuntimeGetVersion", LIBRARY)?;
+    pack("pack", "site", WHEEL)?;
+    repair(trial.dir(), &[WHEEL])?;
+    pack("unpack", "last", &format!("out/{WHEEL}"))?;
+    for library in [LIBRARY, COPY] {
+        fs::remove_file(file(library))?;
+    }
+    succeed(&mut trial.compile("open.exe", &[&source("open.c")], &[]))?;
+    let mut open = wine(&file("open.exe"))?;
+    open.arg("call");
+    for image in ["_core", "_copy", "_more"] {
+        open.arg(windows_path(&file(&format!("last/acme/{image}.pyd"))));
+    }
+    let printed = run(&mut open)?.success()?.stdout;
+    assert_eq!(
+        printed,
+        format!("loaded\n{MISSING}loaded\nstatus 35\nloaded\nstatus 35\n")
+    );
+    Ok(())
+}
+
 /// Functions of bitsandbytes that call the CUDA runtime, without one and with NVIDIA's, which has no GPU here.
 #[test]
 #[ignore = "needs large wheels: ./tests/run --all"]

@@ -175,7 +175,13 @@ fn write_wheel(
     }
     for (stub, bytes) in repair.plan.stubs.iter().zip(stubs) {
         for path in &stub.paths {
-            changes.added.insert(path.clone(), bytes);
+            // Only a name with the hash of the functions may exist: an earlier repair compiled them.
+            if wheel.files().any(|(name, _)| name == path) {
+                let write: WriteFn<'_> = Box::new(|out| out.write_all(bytes));
+                changes.replaced.insert(path.clone(), write);
+            } else {
+                changes.added.insert(path.clone(), bytes);
+            }
         }
     }
     let target = &repair.input.target;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpustub_check::LoadGraph;
+use gpustub_check::{LoadGraph, Package};
 use gpustub_core::diag::{Diagnostic, Level, listing};
 use gpustub_core::library::Library;
 use gpustub_image::ImageFormat;
@@ -138,6 +138,7 @@ fn last_header<'a>(options: &'a PlanOptions, name: Option<&str>) -> Option<&'a s
 
 /// Adds stub libraries and edits to a plan.
 pub fn plan(
+    package: &Package,
     graph: &LoadGraph<'_>,
     decisions: &[Decision],
     options: &PlanOptions,
@@ -151,7 +152,6 @@ pub fn plan(
             Ok(headers) => headers,
             Err(reason) => {
                 for decision in &group.decisions {
-                    let package = graph.image(decision.id).package;
                     diagnostics.push(unsupported(package, &decision.path, Level::Error, &reason));
                 }
                 continue;
@@ -168,6 +168,10 @@ pub fn plan(
         }
         let name = match options.name.as_str() {
             "" => format!("{}{}", options.prefix, hash(group, &headers)),
+            // An earlier repair added a library of that name, which has other functions.
+            name if has_file(package, &stub_file(name, &suffix, group.format)) => {
+                format!("{name}_{}", hash(group, &headers))
+            }
             name => name.to_owned(),
         };
         let node = |library_id: &str| names::node(&name, &suffix, library_id);
@@ -207,6 +211,11 @@ fn paths(
     (directories.into_iter())
         .map(|directory| join(directory, stub_file))
         .collect()
+}
+
+/// Whether the package has a file of this name, in any directory. Windows compares names without case.
+fn has_file(package: &Package, name: &str) -> bool {
+    (package.members.iter()).any(|member| member.file_name().eq_ignore_ascii_case(name))
 }
 
 fn groups(decisions: &[Decision]) -> Vec<Group> {
