@@ -244,6 +244,16 @@ fn images_that_cannot_be_edited() {
     full[end] = 1;
     let problem = EditProblem::Layout("no room for a section header");
     assert_eq!(edited(&full, &request), Err(problem));
+    // SizeOfImage: a section behind a gap, and in the last one.
+    for pages in [1, -1] {
+        let mut image = bytes.clone();
+        fill_padding(&mut image);
+        let field = optional(&image) + 56;
+        let size = word(&image, field).wrapping_add_signed(pages * 0x1000);
+        set(&mut image, field, &size.to_le_bytes());
+        let problem = EditProblem::Layout("the image does not end with its last section");
+        assert_eq!(edited(&image, &request), Err(problem), "{pages}");
+    }
 }
 
 /// A load configuration in the padding of the first section, of which only the size and one field are set.

@@ -131,12 +131,17 @@ fn in_new_section(
     else {
         return Err(too_large);
     };
-    let memory_end = headers
-        .sections
-        .last()
-        .map(|section| u64::from(section.address) + u64::from(section.size));
-    if memory_end.is_some_and(|end| end > u64::from(address)) {
-        return Err(EditProblem::Malformed("sections are larger than the image"));
+    // Sections are adjacent (PE Format, "Section Table"): Windows, unlike wine, rejects an image with a gap.
+    let memory_end = (headers.sections.last())
+        .map(|section| match section.size {
+            0 => u64::from(section.address) + section.file.end - section.file.start,
+            size => u64::from(section.address) + u64::from(size),
+        })
+        .and_then(|end| end.checked_next_multiple_of(headers.section_alignment.into()));
+    if memory_end != Some(address.into()) {
+        return Err(EditProblem::Layout(
+            "the image does not end with its last section",
+        ));
     }
     let image_end = address.checked_add(size);
     let image_size =
