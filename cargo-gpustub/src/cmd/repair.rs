@@ -108,6 +108,10 @@ fn show_plan(repair: &PlannedRepair, options: &cli::Repair, shell: &mut Shell) {
     for path in &repair.plan.removed {
         lines.push(("Removing", package.display_path_of(path)));
     }
+    for path in repair.lists.keys() {
+        let path = package.display_path_of(path);
+        lines.push(("Editing", format!("{path}: without removed copies")));
+    }
     if repair.plan.images.is_empty() {
         let reason = reason_to_copy(repair);
         lines.push(("Copying", format!("{}: {reason}", package.name)));

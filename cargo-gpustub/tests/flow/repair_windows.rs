@@ -8,7 +8,7 @@ use std::process::Command;
 
 use gpustub_image::PeImage;
 
-use super::repair_wheels::{compare_with_page, contents, wheel_of};
+use super::repair_wheels::{compare_with_page, contents, hash_and_size, wheel_of};
 use super::{ended, ends, gpustub, run, write};
 
 const NAME: &str = "acme-1.0-cp312-cp312-win_amd64.whl";
@@ -236,6 +236,42 @@ fn images_that_cannot_be_repaired() {
     for case in &CASES[6..] {
         case.check();
     }
+}
+
+/// delvewheel's `__init__.py` loads the DLLs of a list, and before version 1.2 fails if one is missing.
+#[test]
+#[ignore = "needs mingw-w64: ./tests/run"]
+fn lists_of_dlls_lose_removed_copies() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    image(directory, "content/acme/_core.pyd", COPY, COUNT);
+    let copy = format!("content/acme.libs/{COPY}");
+    image(directory, &copy, "other.dll", "other");
+    let list = "acme.libs/.load-order-acme-1.0";
+    let text = format!("other.dll\n{COPY}\n");
+    wheel_of(directory, "acme", &[(list, &text)], NAME);
+    repair(0, directory, NAME, &[]);
+    assert_eq!(repaired(directory)[list], text.as_bytes());
+    fs::remove_dir_all(directory.join("out")).unwrap();
+    let err = repair(0, directory, NAME, REMOVE);
+    let line = format!("Editing {NAME}!{list}: without removed copies\n");
+    assert!(err.contains(&line), "{err}");
+    assert_eq!(repaired(directory)[list], b"other.dll\n");
+
+    repair(0, directory, "content", REMOVE);
+    let output = directory.join("out/content");
+    let after = fs::read_to_string(output.join(list)).unwrap();
+    assert_eq!(after, "other.dll\n");
+    let record = fs::read_to_string(output.join("acme-1.0.dist-info/RECORD")).unwrap();
+    let line = format!("{list},{}\n", hash_and_size(after.as_bytes()));
+    assert!(record.contains(&line), "{record}");
+
+    fs::write(directory.join("content").join(list), b"\xff\n").unwrap();
+    let err = repair(0, directory, "content", REMOVE);
+    assert!(
+        err.contains("warning[python-loader]: may list a removed DLL"),
+        "{err}"
+    );
 }
 
 #[test]

@@ -7,6 +7,7 @@
 mod candidates;
 mod kept;
 pub mod libraries;
+pub mod load_order;
 mod loadable;
 pub mod loaders;
 pub mod names;

@@ -1,16 +1,17 @@
 //! The files to repair, as packages.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
 use gpustub_check::read::{self, Scratch, Zip};
 use gpustub_check::{ContainerKind, Flaw, FlawKind, Package};
-use gpustub_core::diag::{Diagnostic, UNSUPPORTED_WHEEL};
-use gpustub_repair::loaders;
+use gpustub_core::diag::{Diagnostic, PYTHON_LOADER, UNSUPPORTED_WHEEL};
 use gpustub_repair::record::is_record;
 use gpustub_repair::verify::record_fault;
 use gpustub_repair::wheel::Wheel;
+use gpustub_repair::{load_order, loaders};
 use gpustub_workspace::display_path::{display_path, slashes};
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::status_line::StatusLine;
@@ -267,6 +268,47 @@ impl Input {
             scratch_error(&path, &e)
                 .unwrap_or_else(|| Error::new(format!("could not read `{path}`: {e}")))
         })
+    }
+
+    /// Texts of delvewheel's lists without removed files, for those that name one. Lists that cannot be read are reported.
+    pub fn load_orders(
+        &self,
+        removed: &[String],
+        diagnostics: &mut Vec<Diagnostic>,
+    ) -> BTreeMap<String, String> {
+        let mut lists = BTreeMap::new();
+        let members = self.package.members.iter();
+        for member in members.filter(|_| !removed.is_empty()) {
+            let path = &member.path;
+            if !load_order::is_load_order(path) {
+                continue;
+            }
+            let mut bytes = Vec::new();
+            let is_read = member.size <= loaders::MAX_TEXT
+                && match &self.source {
+                    Source::Wheel { wheel, .. } => wheel.unpack(path, &mut bytes),
+                    Source::Directory(directory) => {
+                        fs::read(directory.join(path)).map(|text| bytes = text)
+                    }
+                    Source::Files(_) => continue,
+                }
+                .is_ok();
+            match String::from_utf8(bytes) {
+                Ok(text) if is_read => {
+                    let edited = load_order::without(path, &text, removed);
+                    lists.extend(edited.map(|text| (path.clone(), text)));
+                }
+                _ => diagnostics.push(
+                    Diagnostic::warning(
+                        &PYTHON_LOADER,
+                        "may list a removed DLL, and is no UTF-8 text",
+                    )
+                    .with_location(self.package.location_of(path))
+                    .help("remove the lines of DLLs that the repaired wheel lacks"),
+                ),
+            }
+        }
+        lists
     }
 
     /// Paths and contents of the texts that may load libraries, sorted.

@@ -167,6 +167,10 @@ fn write_wheel(
         });
         changes.replaced.insert(member.clone(), write);
     }
+    for (member, text) in &repair.lists {
+        let write: WriteFn<'_> = Box::new(|out| out.write_all(text.as_bytes()));
+        changes.replaced.insert(member.clone(), write);
+    }
     changes.removed.extend(repair.plan.removed.iter().cloned());
     if !repair.plan.images.is_empty() {
         changes
@@ -205,9 +209,14 @@ fn write_stubs(repair: &PlannedRepair, stubs: &[Vec<u8>]) -> Result<()> {
 
 /// Writes one file, edited if it has an edit.
 fn write_file(repair: &PlannedRepair, member: &str, from: &Path, to: &Path) -> Result<()> {
-    ops::write_large(to, Some(from), |out| match repair.patches.get(member) {
-        Some((file, patch)) => write_patch(file, patch, out),
-        None => io::copy(&mut File::open(from)?, out).map(drop),
+    ops::write_large(to, Some(from), |out| {
+        if let Some(text) = repair.lists.get(member) {
+            return out.write_all(text.as_bytes());
+        }
+        match repair.patches.get(member) {
+            Some((file, patch)) => write_patch(file, patch, out),
+            None => io::copy(&mut File::open(from)?, out).map(drop),
+        }
     })
 }
 
@@ -305,7 +314,7 @@ fn write_records(repair: &PlannedRepair, from: &Path, stubs: &[Vec<u8>]) -> Resu
         // Paths are relative to the directory of `x-1.dist-info`.
         let dist_info = record.path.rsplit_once('/').unwrap_or_default().0;
         let base = dist_info.rsplit_once('/').map_or("", |(base, _)| base);
-        let mut entries = BTreeMap::new();
+        let mut entries = list_entries(repair, base, &listed);
         for image in &repair.plan.images {
             let Some(image_path) =
                 strip_base(&image.path, base).filter(|path| listed.contains(*path))
@@ -340,6 +349,23 @@ fn write_records(repair: &PlannedRepair, from: &Path, stubs: &[Vec<u8>]) -> Resu
         ops::write_large(&target, Some(&path), |out| out.write_all(text.as_bytes()))?;
     }
     Ok(())
+}
+
+/// Entries of the edited lists of delvewheel that a `RECORD` names, by their paths relative to `base`.
+fn list_entries(
+    repair: &PlannedRepair,
+    base: &str,
+    listed: &BTreeSet<String>,
+) -> BTreeMap<String, Entry> {
+    let mut entries = BTreeMap::new();
+    for (path, text) in &repair.lists {
+        if let Some(path) = strip_base(path, base).filter(|path| listed.contains(*path)) {
+            let mut hasher = Hasher::default();
+            hasher.update(text.as_bytes());
+            entries.insert(path.to_owned(), hasher.finish());
+        }
+    }
+    entries
 }
 
 /// The path relative to a directory of the package, which is empty for the package itself.

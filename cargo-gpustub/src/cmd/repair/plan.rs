@@ -38,6 +38,8 @@ pub struct PlannedRepair {
     pub plan: PackagePlan,
     /// Edited images by path in the package, with their originals.
     pub patches: BTreeMap<String, (File, Patch)>,
+    /// New texts of delvewheel's lists, by path in the package.
+    pub lists: BTreeMap<String, String>,
     /// Stub libraries, ready to be compiled, in the order of the plan.
     pub stubs: Vec<StubSources>,
 }
@@ -81,10 +83,12 @@ pub fn plan(
             patches.insert(path, (image.file, patch));
         }
     }
+    let lists = input.load_orders(&edits.plan.removed, diagnostics);
     Ok(Some(PlannedRepair {
         input,
         plan: edits.plan,
         patches,
+        lists,
         stubs: edits.stubs,
     }))
 }
