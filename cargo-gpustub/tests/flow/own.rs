@@ -122,11 +122,20 @@ fn what_cannot_be_described_is_refused() {
     let broken = "schema = 1\n[stub.broken]\nload-names = { linux = [\"libb.so.1\"] }\n\
                   symbols = \"symbols/broken.symbols\"\n";
     write(&directory, "GpuStub.toml", broken);
+    cc(
+        &directory,
+        &["-shared", "-fPIC", "-o", "acme vendor.so", "acme.c"],
+    );
     for (code, arguments, part) in [
         (
             101,
             &["acme", "other", "--from", "libacme.so.3"][..],
             "describes one library",
+        ),
+        (
+            101,
+            &["acme", "--from", "acme vendor.so"],
+            "`acme vendor.so` has the name `acme vendor.so`: names in symbol lists",
         ),
         (
             101,

@@ -19,6 +19,8 @@ pub enum Problem {
     Archive,
     /// An import library for several DLLs.
     SeveralDlls(Vec<String>),
+    /// An import library for a DLL with this name, which no list can hold.
+    DllName(String),
     /// A symbol list of gpustub.
     SymbolList,
     /// Another known kind of file: a PE image, a Mach-O image, LLVM bitcode.
@@ -77,8 +79,13 @@ impl Error {
                 "give the shared library that the script stands for".into()
             }
             Problem::Archive => {
-                "archives have no load name and no versions: give the `.so` of the library".into()
+                "archives have no load name and no versions: give the shared library, `.so` or `.dll`, or the DLL's import \
+                 library"
+                    .into()
             }
+            Problem::DllName(_) => "give a copy of the DLL with a name without spaces, then write its name to `load-names` in \
+                 GpuStub.toml"
+                .into(),
             Problem::SeveralDlls(_) => "give one of the DLLs".into(),
             Problem::SymbolList => {
                 "name it under `symbols` in GpuStub.toml; it needs no extraction".into()
@@ -149,6 +156,11 @@ impl fmt::Display for Problem {
                     listing(dlls)
                 )
             }
+            Problem::DllName(name) => write!(
+                f,
+                "is the import library of `{}`: the name of a DLL must have no spaces",
+                name.escape_debug()
+            ),
             Problem::SymbolList => f.write_str("is a symbol list already, not a library"),
             Problem::OtherFormat(format) => write!(f, "is {format}, not a shared library"),
             Problem::Unknown => {

@@ -14,7 +14,7 @@ use damage::{changes, overwritten};
 use dll::{MACHINES, build_dll, lines, readobj_lines};
 use gpustub_image::fuzz::{archive, check, edit};
 use gpustub_image::{
-    ImageFormat, PeImage, SymbolRequirements, is_pe, read_dll_symbols, read_exports_file,
+    ImageFormat, PeImage, Problem, SymbolRequirements, is_pe, read_dll_symbols, read_exports_file,
     read_symbols,
 };
 use proptest::test_runner::{Config, TestRunner};
@@ -75,21 +75,24 @@ fn linked_dlls_as_in_llvm_readobj() {
 /// The functions and data of `acme64_3.dll`, in the syntax of module definitions.
 const ACME: &str = "LIBRARY acme64_3.dll\nEXPORTS\nacmeOpen\nacmeTable DATA\nacmeByNumber @7 NONAME\n\"?h@@YAXXZ\"\nacmeClose\n";
 
-/// Import libraries of Microsoft's form and of GNU dlltool.
+/// Import libraries of Microsoft's form and of GNU dlltool, with the tools that write them.
+const IMPORT_LIBRARIES: [(&str, &[&str], &str); 2] = [
+    ("llvm-dlltool-19", &["-m", "i386:x86-64"], "acme.lib"),
+    ("x86_64-w64-mingw32-dlltool", &[], "libacme.dll.a"),
+];
+
+fn import_library(directory: &Path, tool: &str, options: &[&str], file: &str) -> PathBuf {
+    let mut command = Command::new(tool);
+    command.current_dir(directory).args(options);
+    let status = command.args(["-d", "acme.def", "-l", file]).status();
+    assert!(status.unwrap().success(), "{tool}");
+    directory.join(file)
+}
+
 fn import_libraries(directory: &Path) -> Vec<PathBuf> {
     fs::write(directory.join("acme.def"), ACME).unwrap();
-    let tools: [(&str, &[&str], &str); 2] = [
-        ("llvm-dlltool-19", &["-m", "i386:x86-64"], "acme.lib"),
-        ("x86_64-w64-mingw32-dlltool", &[], "libacme.dll.a"),
-    ];
-    let build = |(tool, options, file): (&str, &[&str], &str)| {
-        let mut command = Command::new(tool);
-        command.current_dir(directory).args(options);
-        let status = command.args(["-d", "acme.def", "-l", file]).status();
-        assert!(status.unwrap().success(), "{tool}");
-        directory.join(file)
-    };
-    Vec::from(tools.map(build))
+    let build = |(tool, options, file)| import_library(directory, tool, options, file);
+    Vec::from(IMPORT_LIBRARIES.map(build))
 }
 
 #[test]
@@ -148,6 +151,18 @@ fn import_libraries_name_the_functions_of_a_dll() {
         message.ends_with("is the import library of several DLLs: acme64_3.dll, other.dll"),
         "{message}"
     );
+
+    fs::write(
+        directory.path().join("acme.def"),
+        ACME.replace("acme64_3.dll", "\"Acme Vendor.dll\""),
+    )
+    .unwrap();
+    for (tool, options, file) in IMPORT_LIBRARIES {
+        import_library(directory.path(), tool, options, "vendor.lib");
+        let error = error(&directory.path().join("vendor.lib"));
+        let problem = Problem::DllName("Acme Vendor.dll".to_owned());
+        assert_eq!(*error.problem(), problem, "{file}");
+    }
 
     // Damaged copies.
     for file in &files {

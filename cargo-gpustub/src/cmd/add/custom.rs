@@ -7,7 +7,7 @@ use gpustub_cdecl::{ResultClass, Results};
 use gpustub_core::diag::{has_errors, listing};
 use gpustub_core::library::{Library, Returns, is_id};
 use gpustub_core::manifest::Stub;
-use gpustub_core::symbols::SymbolList;
+use gpustub_core::symbols::{SymbolList, is_name};
 use gpustub_image::{ImageFormat, LibraryExports};
 use gpustub_workspace::edit::as_before;
 use gpustub_workspace::edit::gpustub_toml::add_stub;
@@ -55,6 +55,7 @@ pub fn edits(
         format: exports.format,
         list: &list,
     };
+    let load_name = usable_name(id, &library)?;
     let merged = library.merged(&before);
     let new_list = merged.as_ref().unwrap_or(&list);
     let list_text = with_comments(old_text.map_or("", String::as_str), &new_list.to_text());
@@ -85,8 +86,7 @@ pub fn edits(
         (false, Some(_)) => "Changing",
     };
     let count = list.functions().count();
-    let name = library.load_name();
-    shell.status(verb, format!("{id} ({name}): {count} functions"));
+    shell.status(verb, format!("{id} ({load_name}): {count} functions"));
     if let Some(soname) = merged.as_ref().and_then(|list| list.soname.as_ref()) {
         shell.note(format!(
             "{path} is for both systems: it keeps the functions of {soname}"
@@ -94,6 +94,22 @@ pub fn edits(
     }
     report(&list, &kept, options, shell);
     Ok(Some(edits))
+}
+
+/// The name to request from the loader, unless a symbol list cannot have it.
+fn usable_name(id: &str, library: &LibraryFile<'_>) -> Result<String> {
+    let name = library.load_name();
+    if is_name(&name) {
+        return Ok(name);
+    }
+    let message = format!(
+        "`{}` has the name `{}`: names in symbol lists and after `-l` have no spaces",
+        library.file.display(),
+        name.escape_debug()
+    );
+    Err(Error::new(message).help(format!(
+        "give a copy with a name without spaces, then write the name to `load-names` of `[stub.{id}]`"
+    )))
 }
 
 /// Parses the previous symbol list, and reports what is wrong in it. `None`: it has errors.

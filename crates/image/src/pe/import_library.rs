@@ -22,7 +22,8 @@ use crate::symbols::{SymbolRequirements, check_machine, required};
 ///
 /// # Errors
 ///
-/// [`Problem::Archive`] if the archive names no function of a DLL.
+/// [`Problem::Archive`] if the archive names no function of a DLL, and [`Problem::DllName`] if a list cannot hold the name of
+/// the DLL.
 pub(crate) fn read_import_library(
     bytes: &[u8],
     options: SymbolRequirements<'_>,
@@ -36,6 +37,9 @@ pub(crate) fn read_import_library(
         return Err(Problem::Archive.into());
     }
     check_machine(exports.list.machine.as_deref().unwrap_or_default(), options)?;
+    if let Some(name) = library.dlls.iter().find(|name| !is_name(name)) {
+        return Err(Problem::DllName(name.clone()).into());
+    }
     if library.dlls.len() > 1 {
         return Err(Problem::SeveralDlls(Vec::from_iter(library.dlls)).into());
     }
@@ -100,8 +104,9 @@ impl ImportLibrary {
 
     fn add_dll(&mut self, name: &[u8]) {
         // The section has zeros in all members but one.
-        let name = from_utf8(name).ok().filter(|name| is_name(name));
-        self.dlls.extend(name.map(str::to_owned));
+        if !name.is_empty() {
+            self.dlls.insert(String::from_utf8_lossy(name).into_owned());
+        }
     }
 
     fn add_name(&mut self, name: &[u8], is_data: bool) {
