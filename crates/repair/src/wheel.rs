@@ -4,6 +4,8 @@
 //! Times, attributes and the order of files stay. rawzip's writer would add a data descriptor to each file and
 //! a second time to its header, so the records are written here (APPNOTE.TXT 4.3.7 and 4.3.12).
 
+mod writers;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Take, Write};
@@ -17,6 +19,7 @@ use gpustub_check::wheel::is_dist_info;
 use rawzip::{CompressionMethod, ZipArchiveEntryWayfinder, ZipSliceArchive};
 
 use crate::record::{self, Hasher};
+use writers::{Counter, CountingWriter, HashingWriter};
 
 /// Largest central directory: 200,000 files have a quarter of it.
 const MAX_DIRECTORY: usize = 64 << 20;
@@ -464,46 +467,4 @@ fn unsupported(message: &str) -> io::Error {
 
 fn too_large() -> io::Error {
     unsupported("would have 4 GiB or more (zip64)")
-}
-
-struct Counter {
-    crc: flate2::Crc,
-    size: u64,
-}
-
-/// Counts the bytes that it passes on.
-struct CountingWriter<'a> {
-    out: &'a mut dyn Write,
-    counter: &'a mut Counter,
-}
-
-impl Write for CountingWriter<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let count = self.out.write(bytes)?;
-        self.counter.crc.update(&bytes[..count]);
-        self.counter.size += count as u64;
-        Ok(count)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
-}
-
-/// Hashes the bytes that it passes on.
-struct HashingWriter<'a> {
-    out: &'a mut dyn Write,
-    hasher: &'a mut Hasher,
-}
-
-impl Write for HashingWriter<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let count = self.out.write(bytes)?;
-        self.hasher.update(&bytes[..count]);
-        Ok(count)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
 }
