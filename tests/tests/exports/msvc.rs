@@ -88,7 +88,7 @@ fn cmake_refuses_stubs_for_other_targets() -> Result<()> {
         let stubs = dir.path().join(format!("{exported}{form}"));
         let mut export = gpustub(&["export", "stubs", "cudart", "--quiet", form])?;
         export.args(["--header-version=none", "--target", exported, "--out-dir"]);
-        succeed(export.arg(&stubs))?;
+        succeed(export.arg(&stubs).envs(variables()?))?;
         for (triple, toolchain) in &toolchains {
             let build = dir.path().join(format!("{exported}{form} {triple}"));
             let mut cmake = Command::new("cmake");
