@@ -12,7 +12,7 @@ use super::history::{Evidence, History, history};
 use super::numbers::enumerations;
 use super::reviewed::{self, Accepted, Reviewed};
 use crate::manifests::read;
-use crate::recipes::find;
+use crate::recipes::{find, walk};
 
 /// A table, and its sources.
 pub struct AbiRecipe {
@@ -156,6 +156,37 @@ impl AbiRecipe {
             .map_err(|e| format!("{directories:?}: {e}"))?;
         declared.meant.retain(|source, _| self.is_name(source));
         Ok(declared)
+    }
+
+    /// Functions that the headers of a version declare.
+    pub fn declared_names(
+        &self,
+        components: &Path,
+        version: Version,
+    ) -> Result<BTreeSet<String>, String> {
+        let headers = self.declared(self.headers()?, &self.includes(components, version)?)?;
+        Ok(headers.functions.into_keys().collect())
+    }
+
+    /// Identifiers in the headers of a version, of any language.
+    pub fn words(&self, components: &Path, version: Version) -> Result<BTreeSet<String>, String> {
+        let is_header = |path: &Path| {
+            let extension = path.extension().and_then(|extension| extension.to_str());
+            matches!(extension, Some("h" | "hpp" | "cuh"))
+        };
+        let mut words = BTreeSet::new();
+        for header in walk(&self.include(components, version)?, is_header)? {
+            let text =
+                std::fs::read(&header).map_err(|e| format!("`{}`: {e}", header.display()))?;
+            let text = String::from_utf8_lossy(&text);
+            let identifiers = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            words.extend(
+                identifiers
+                    .filter(|word| self.is_name(word))
+                    .map(str::to_owned),
+            );
+        }
+        Ok(words)
     }
 
     /// Whether a name may be that of a function of the library.
