@@ -198,6 +198,7 @@ impl AbiRecipe {
     }
 
     /// Reads the versions that `accepts` returns true for.
+    #[cfg(test)]
     pub fn read(
         &self,
         components: &Path,
