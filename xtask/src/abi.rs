@@ -19,6 +19,7 @@ mod relations;
 mod reviewed;
 mod table;
 
+use crate::components::are_there;
 use crate::manifests::diff;
 use crate::recipes::{Options, root};
 use history::History;
@@ -52,6 +53,10 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
             .join("manifests")
             .join(&recipe.id)
             .with_extension("abi");
+        let needed = recipe.components()?;
+        if !are_there(&recipe.id, &needed, &components, !only.is_empty())? {
+            continue;
+        }
         let evidence = recipe.evidence(&components, |_| true)?;
         let text = recipe.text(&recipe.history(&evidence)?)?;
         same &= write_prototypes(&recipe.id, &prototypes::section(&evidence), check)?;

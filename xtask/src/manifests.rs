@@ -13,13 +13,12 @@ use std::path::Path;
 
 use gpustub_core::symbols::SymbolList;
 use gpustub_core::version::Version;
-use gpustub_image::{
-    SymbolRequirements as ReadOptions, read_library_symbols_file, read_symbols_file,
-};
+use gpustub_image::{SymbolRequirements as ReadOptions, read_library_symbols_file};
 
 use crate::abi;
+use crate::components;
 use crate::fallbacks;
-use crate::recipes::{Exports, Options, Recipe, find, installed, root};
+use crate::recipes::{Exports, Options, Recipe, find, installed, read_exports, root};
 use merge::VersionSymbols;
 
 /// `cargo xtask manifests`.
@@ -27,6 +26,11 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     let options = Options::parse("manifests", arguments)?;
     let mut same = true;
     for (id, recipe) in options.recipes()? {
+        let needed = components_of(&id, &recipe)?;
+        let is_requested = !options.only.is_empty();
+        if !components::are_there(&id, &needed, &options.components, is_requested)? {
+            continue;
+        }
         let path = root().join("manifests").join(&id).with_extension("symbols");
         let text = generate(&id, &recipe, &options.components)?;
         if options.check {
@@ -42,6 +46,25 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
         }
     }
     Ok(same & list::run(options.check)?)
+}
+
+/// Components of a library's symbol list and ABI table, without the headers that only fallbacks are compared with.
+pub fn components_of(id: &str, recipe: &Recipe) -> Result<BTreeSet<String>, String> {
+    let windows = recipe.windows.iter().flat_map(|windows| &windows.exports);
+    let mut components = BTreeSet::new();
+    for row in recipe.exports.iter().chain(windows) {
+        components.extend(row.directory.clone());
+        components.extend(row.declared_in.clone());
+    }
+    if let Ok(abi) = abi::recipe(id) {
+        components.extend(abi.components()?);
+    }
+    Ok(components)
+}
+
+/// Writes the list of the libraries in `manifests/src/lib.rs`.
+pub fn write_list() -> Result<(), String> {
+    list::run(false).map(drop)
 }
 
 /// The text of a list. Needs the packages of all versions.
@@ -115,7 +138,7 @@ fn evidence(recipe: &Recipe, row: &Exports, components: &Path) -> Result<Version
             ));
         }
     };
-    let mut exports = read(&library)?;
+    let mut exports = read_exports(&library)?;
     exports
         .symbols
         .retain(|symbol| recipe.accepts(&symbol.name));
@@ -157,12 +180,6 @@ fn windows_names(
     }
     names.retain(|name| recipe.accepts(name));
     Ok(names)
-}
-
-/// Reads the exports of a library.
-pub fn read(library: &Path) -> Result<SymbolList, String> {
-    read_symbols_file(library, ReadOptions::default())
-        .map_err(|error| format!("{error}\n  help: {}", error.help()))
 }
 
 #[cfg(test)]

@@ -11,8 +11,7 @@ use serde::Deserialize;
 use super::history::{Evidence, History, history};
 use super::numbers::enumerations;
 use super::reviewed::{self, Accepted, Reviewed};
-use crate::manifests::read;
-use crate::recipes::{find, walk};
+use crate::recipes::{find, read_exports, walk};
 
 /// A table, and its sources.
 pub struct AbiRecipe {
@@ -132,7 +131,13 @@ pub fn recipe(id: &str) -> Result<&'static AbiRecipe, String> {
     RECIPES
         .iter()
         .find(|recipe| recipe.id == id)
-        .ok_or_else(|| format!("abi.toml has no `{id}`"))
+        .ok_or_else(|| match WITHOUT.get(id) {
+            Some(reason) => format!("`{id}` has no ABI table: {reason}"),
+            None => format!(
+                "xtask/data/abi.toml has no `{id}`\n  help: append `[library.{id}]`, with the keys that the comment at \
+                 the top describes, and its headers as `[{id}]` to crates/cdecl/libraries.toml"
+            ),
+        })
 }
 
 impl AbiRecipe {
@@ -265,6 +270,23 @@ impl AbiRecipe {
         Ok(Some(parts.join(".")))
     }
 
+    /// Components with the headers and libraries of all versions.
+    pub fn components(&self) -> Result<BTreeSet<String>, String> {
+        let mut components = BTreeSet::new();
+        let directory = |library: &Self, version: Version| {
+            library.row.directory.replace("{}", &version.to_string())
+        };
+        for &version in &self.versions {
+            components.insert(directory(self, version));
+            for (library, library_version) in self.needed(version)? {
+                components.insert(directory(library, library_version));
+            }
+        }
+        let elsewhere = self.row.elsewhere.iter();
+        components.extend(elsewhere.map(|library| library.directory.clone()));
+        Ok(components)
+    }
+
     /// Libraries whose headers those of a version include, each with its version.
     fn needed(&self, version: Version) -> Result<Vec<(&'static Self, Version)>, String> {
         let mut needed = Vec::new();
@@ -342,7 +364,7 @@ impl AbiRecipe {
     }
 
     pub fn exports(&self, library: &Path) -> Result<BTreeSet<String>, String> {
-        Ok(read(library)?
+        Ok(read_exports(library)?
             .functions()
             .map(|symbol| symbol.name.clone())
             .filter(|name| self.is_name(name))
