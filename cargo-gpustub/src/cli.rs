@@ -114,6 +114,8 @@ pub enum Command {
     Symbols(Symbols),
     /// Compare two versions of a library
     Diff(Diff),
+    /// Show releases, ABI variants and prototypes of functions
+    Abi(Abi),
     /// Write stubs, device-linked libraries or headers for CMake, Meson, Bazel, make
     Export(Export),
     /// Build and inspect super-archives

@@ -1,5 +1,6 @@
 //! The commands. Each `run` returns whether it had no findings.
 
+mod abi;
 mod add;
 mod archive;
 mod check;
@@ -37,6 +38,7 @@ pub fn run(command: Command, shell: &mut Shell) -> Result<bool> {
         Command::Doctor(options) => doctor::run(&options, shell),
         Command::Symbols(options) => symbols::run(&options, shell),
         Command::Diff(options) => diff::run(&options, shell),
+        Command::Abi(options) => abi::run(&options, shell),
         Command::Export(options) => export::run(&options, shell),
         Command::Archive(options) => archive::run(&options, shell),
         Command::Explain(options) => explain::run(&options, shell),

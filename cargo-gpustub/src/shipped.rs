@@ -86,12 +86,6 @@ pub fn header_major<'a>(
     majors.all(|major| major == Some(first)).then_some(first)
 }
 
-/// Family whose headers a library is compiled with, unless its majors are its own.
-pub fn toolkit_family(library: &Library) -> Option<&str> {
-    let is_of_toolkit = !library.independent_major && !library.family.is_empty();
-    is_of_toolkit.then_some(library.family.as_str())
-}
-
 /// Whether functions of the library have several ABI variants.
 pub fn depends_on_headers(library: &Library) -> bool {
     library
@@ -110,7 +104,7 @@ pub fn header_versions<'a>(
     for name in options.iter().filter_map(|option| option.family.as_deref()) {
         if !libraries
             .iter()
-            .any(|library| library.id == name || toolkit_family(library) == Some(name))
+            .any(|library| library.id == name || library.toolkit_family() == Some(name))
         {
             let message =
                 format!("`--header-version` is given for `{name}`, but no library of it is named");
@@ -119,10 +113,10 @@ pub fn header_versions<'a>(
     }
     let has_toolkit = libraries
         .iter()
-        .any(|library| toolkit_family(library).is_some());
+        .any(|library| library.toolkit_family().is_some());
     let mut versions = Vec::new();
     for library in libraries {
-        let family = toolkit_family(library);
+        let family = library.toolkit_family();
         // The library `cuda` has the name of its family.
         let mut version = last_version(options, Some(&library.id));
         if version.is_none() && family.is_some() {
@@ -158,7 +152,7 @@ fn last_version<'a>(options: &'a [FamilyVersion], name: Option<&str>) -> Option<
 pub fn header_options(libraries: &[&Library], target: &Target) -> String {
     let mut newest: Vec<(&str, u32)> = Vec::new();
     for library in libraries {
-        let name = toolkit_family(library).unwrap_or(&library.id);
+        let name = library.toolkit_family().unwrap_or(&library.id);
         if let Some(&major) = library.majors(&target.os).first()
             && newest.iter().all(|(earlier, _)| *earlier != name)
         {
@@ -168,7 +162,7 @@ pub fn header_options(libraries: &[&Library], target: &Target) -> String {
     // An option without a name is for toolkits.
     let is_of_toolkit = libraries
         .first()
-        .is_some_and(|library| toolkit_family(library).is_some());
+        .is_some_and(|library| library.toolkit_family().is_some());
     if let [(_, major)] = newest.as_slice()
         && is_of_toolkit
     {

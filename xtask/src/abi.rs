@@ -1,4 +1,5 @@
-//! `manifests/*.abi`, from the headers of all versions: ABI variants of each exported function.
+//! `manifests/*.abi`, from the headers of all versions: ABI variants of each exported function, and
+//! `cargo-gpustub/data/prototypes.txt`, their prototypes.
 //!
 //! The packages are those of `tests/components/install DIR --headers`. Without `--headers` only a few
 //! versions are installed, which the tests compare with the shipped files.
@@ -12,11 +13,13 @@ pub mod layouts;
 mod numbers;
 pub mod page;
 pub mod programs;
+mod prototypes;
 mod recipes;
 mod relations;
 mod reviewed;
 mod table;
 
+use crate::components::are_there;
 use crate::manifests::diff;
 use crate::recipes::{Options, root};
 use history::History;
@@ -50,8 +53,13 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
             .join("manifests")
             .join(&recipe.id)
             .with_extension("abi");
-        let history = recipe.read(&components, |_| true)?;
-        let text = recipe.text(&history)?;
+        let needed = recipe.components()?;
+        if !are_there(&recipe.id, &needed, &components, !only.is_empty())? {
+            continue;
+        }
+        let evidence = recipe.evidence(&components, |_| true)?;
+        let text = recipe.text(&recipe.history(&evidence)?)?;
+        same &= write_prototypes(&recipe.id, &prototypes::section(&evidence), check)?;
         if check {
             let old =
                 std::fs::read_to_string(&path).map_err(|e| format!("`{}`: {e}", path.display()))?;
@@ -68,6 +76,20 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
         }
     }
     Ok(same)
+}
+
+/// Writes the prototypes of a library, or with `check` compares them. `Ok(false)`: they are out of date.
+fn write_prototypes(id: &str, section: &str, check: bool) -> Result<bool, String> {
+    let path = prototypes::path();
+    let old = std::fs::read_to_string(&path).unwrap_or_default();
+    let new = prototypes::with_section(&old, id, section);
+    if check {
+        let changes = diff::lines(&old, &new);
+        print!("{changes}");
+        return Ok(changes.is_empty());
+    }
+    std::fs::write(&path, new).map_err(|e| format!("`{}`: {e}", path.display()))?;
+    Ok(true)
 }
 
 impl AbiRecipe {
@@ -212,7 +234,10 @@ pub mod tests {
     fn heavy_shipped_abi_tables_are_those_of_all_headers() {
         let components = components();
         for recipe in RECIPES.iter() {
-            let history = recipe.read(&components, |_| true).unwrap();
+            let evidence = recipe.evidence(&components, |_| true).unwrap();
+            let section = prototypes::section(&evidence);
+            assert_eq!(write_prototypes(&recipe.id, &section, true), Ok(true));
+            let history = recipe.history(&evidence).unwrap();
             let changes = diff::lines(&shipped(recipe), &recipe.text(&history).unwrap());
             assert!(
                 changes.is_empty(),

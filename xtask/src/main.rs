@@ -2,8 +2,10 @@
 
 mod abi;
 mod c_runtime;
+mod components;
 mod errors;
 mod fallbacks;
+mod library;
 mod manifests;
 mod recipes;
 mod reference;
@@ -24,6 +26,12 @@ struct Task {
 
 const TASKS: &[Task] = &[
     Task {
+        name: "library",
+        about: "install the packages of one library, and write all that is generated for it",
+        usage: "[--components DIR] LIBRARY",
+        run: library::run,
+    },
+    Task {
         name: "manifests",
         about: "regenerate manifests/*.symbols from the real packages, or compare them",
         usage: "[--check] [--components DIR] [LIBRARY...]",
@@ -37,8 +45,8 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "abi",
-        about: "regenerate manifests/*.abi from the real headers, or compare them",
-        usage: "[--check] [--components DIR]",
+        about: "regenerate manifests/*.abi and prototypes from the real headers, or compare them",
+        usage: "[--check] [--components DIR] [LIBRARY...]",
         run: abi::run,
     },
     Task {

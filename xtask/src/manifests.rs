@@ -8,16 +8,17 @@ pub mod diff;
 mod list;
 mod merge;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use gpustub_core::symbols::SymbolList;
-use gpustub_image::{
-    SymbolRequirements as ReadOptions, read_library_symbols_file, read_symbols_file,
-};
+use gpustub_core::version::Version;
+use gpustub_image::{SymbolRequirements as ReadOptions, read_library_symbols_file};
 
+use crate::abi;
+use crate::components;
 use crate::fallbacks;
-use crate::recipes::{Exports, Options, Recipe, find, installed, root};
+use crate::recipes::{Exports, Options, Recipe, find, installed, read_exports, root};
 use merge::VersionSymbols;
 
 /// `cargo xtask manifests`.
@@ -25,8 +26,13 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     let options = Options::parse("manifests", arguments)?;
     let mut same = true;
     for (id, recipe) in options.recipes()? {
+        let needed = components_of(&id, &recipe)?;
+        let is_requested = !options.only.is_empty();
+        if !components::are_there(&id, &needed, &options.components, is_requested)? {
+            continue;
+        }
         let path = root().join("manifests").join(&id).with_extension("symbols");
-        let text = generate(&recipe, &options.components)?;
+        let text = generate(&id, &recipe, &options.components)?;
         if options.check {
             let old =
                 std::fs::read_to_string(&path).map_err(|e| format!("`{}`: {e}", path.display()))?;
@@ -42,13 +48,49 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     Ok(same & list::run(options.check)?)
 }
 
-/// The text of a list. Needs the packages of all versions.
-fn generate(recipe: &Recipe, components: &Path) -> Result<String, String> {
-    let mut versions = Vec::new();
-    for exports in &recipe.exports {
-        versions.push((exports.version, evidence(recipe, exports, components)?));
+/// Components of a library's symbol list and ABI table, without the headers that only fallbacks are compared with.
+pub fn components_of(id: &str, recipe: &Recipe) -> Result<BTreeSet<String>, String> {
+    let windows = recipe.windows.iter().flat_map(|windows| &windows.exports);
+    let mut components = BTreeSet::new();
+    for row in recipe.exports.iter().chain(windows) {
+        components.extend(row.directory.clone());
+        components.extend(row.declared_in.clone());
     }
-    let mut list = merge::merge(versions);
+    if let Ok(abi) = abi::recipe(id) {
+        components.extend(abi.components()?);
+    }
+    Ok(components)
+}
+
+/// Writes the list of the libraries in `manifests/src/lib.rs`.
+pub fn write_list() -> Result<(), String> {
+    list::run(false).map(drop)
+}
+
+/// The text of a list. Needs the packages of all versions.
+fn generate(id: &str, recipe: &Recipe, components: &Path) -> Result<String, String> {
+    let mut versions: BTreeMap<Version, VersionSymbols> = BTreeMap::new();
+    for exports in &recipe.exports {
+        versions.insert(exports.version, evidence(recipe, exports, components)?);
+    }
+    // The headers that were compared for the ABI table.
+    if let Ok(abi) = abi::recipe(id) {
+        let mut undeclared = exported_names(versions.values());
+        for &version in &abi.versions {
+            let mut names = abi.declared_names(components, version)?;
+            names.retain(|name| recipe.accepts(name));
+            undeclared.retain(|name| !names.contains(name));
+            versions.entry(version).or_default().declared = Some(names);
+        }
+        // Functions with the types of C++ are not declared in C.
+        for &version in &abi.versions {
+            let words = abi.words(components, version)?;
+            let declared = &mut versions.entry(version).or_default().declared;
+            let names = undeclared.iter().filter(|name| words.contains(*name));
+            declared.get_or_insert_default().extend(names.cloned());
+        }
+    }
+    let mut list = merge::merge(versions.into_iter().collect());
     if let Some(windows) = &recipe.windows {
         let mut rows = Vec::new();
         for exports in &windows.exports {
@@ -66,6 +108,15 @@ fn generate(recipe: &Recipe, components: &Path) -> Result<String, String> {
     Ok(format!("{format}\n{comment}{rest}"))
 }
 
+/// Names of all functions that some libraries export.
+fn exported_names<'v>(versions: impl Iterator<Item = &'v VersionSymbols>) -> BTreeSet<String> {
+    versions
+        .filter_map(|version| version.exports.as_ref())
+        .flat_map(|exports| &exports.symbols)
+        .map(|symbol| symbol.name.clone())
+        .collect()
+}
+
 /// Names of one version that the list accepts.
 fn evidence(recipe: &Recipe, row: &Exports, components: &Path) -> Result<VersionSymbols, String> {
     let library = match (&row.installed, &row.directory, &row.file, &row.declared_in) {
@@ -75,7 +126,10 @@ fn evidence(recipe: &Recipe, row: &Exports, components: &Path) -> Result<Version
             let directory = components.join(directory);
             let mut names = fallbacks::declared_names(recipe, &recipe.include, &directory, &[])?;
             names.retain(|name| recipe.accepts(name));
-            return Ok(VersionSymbols::Declared(names));
+            return Ok(VersionSymbols {
+                declared: Some(names.into_iter().collect()),
+                ..VersionSymbols::default()
+            });
         }
         _ => {
             let version = row.version;
@@ -84,7 +138,7 @@ fn evidence(recipe: &Recipe, row: &Exports, components: &Path) -> Result<Version
             ));
         }
     };
-    let mut exports = read(&library)?;
+    let mut exports = read_exports(&library)?;
     exports
         .symbols
         .retain(|symbol| recipe.accepts(&symbol.name));
@@ -93,7 +147,10 @@ fn evidence(recipe: &Recipe, row: &Exports, components: &Path) -> Result<Version
             symbol.version = None;
         }
     }
-    Ok(VersionSymbols::Exports(exports))
+    Ok(VersionSymbols {
+        exports: Some(exports),
+        ..VersionSymbols::default()
+    })
 }
 
 /// Functions that the library of one version has on Windows.
@@ -125,16 +182,9 @@ fn windows_names(
     Ok(names)
 }
 
-/// Reads the exports of a library.
-pub fn read(library: &Path) -> Result<SymbolList, String> {
-    read_symbols_file(library, ReadOptions::default())
-        .map_err(|error| format!("{error}\n  help: {}", error.help()))
-}
-
 #[cfg(test)]
 mod tests {
     use gpustub_core::library::Library;
-    use gpustub_core::version::Version;
 
     use super::*;
 
@@ -160,10 +210,7 @@ mod tests {
         if row.declared_in.is_some() || directory.is_some_and(|path| !path.is_dir()) {
             return Ok(None);
         }
-        let VersionSymbols::Exports(exports) = evidence(recipe, row, components)? else {
-            return Ok(None);
-        };
-        let real = merge::merge(vec![(row.version, VersionSymbols::Exports(exports))]);
+        let real = merge::merge(vec![(row.version, evidence(recipe, row, components)?)]);
         let (real, listed) = (names_in(&real, row.version), names_in(shipped, row.version));
         let removed = listed.difference(&real).map(|name| format!("-{name}"));
         let added = real.difference(&listed).map(|name| format!("+{name}"));
@@ -254,7 +301,7 @@ mod tests {
         for (id, recipe) in crate::recipes::read().unwrap() {
             let path = root().join("manifests").join(&id).with_extension("symbols");
             let shipped = std::fs::read_to_string(&path).unwrap();
-            let text = generate(&recipe, &components()).unwrap();
+            let text = generate(&id, &recipe, &components()).unwrap();
             let changes = diff::lines(&shipped, &text);
             assert!(
                 changes.is_empty(),

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use gpustub_core::symbols::SymbolList;
 use gpustub_core::version::Version;
+use gpustub_image::{SymbolRequirements, read_symbols_file};
 use serde::Deserialize;
 
 /// Sources of one library's list; `recipes.toml` describes the keys.
@@ -148,7 +150,12 @@ impl Options {
         let mut requested = Vec::new();
         for id in &self.only {
             let recipe = recipes.remove(id);
-            let recipe = recipe.ok_or_else(|| format!("recipes.toml has no `{id}`"))?;
+            let recipe = recipe.ok_or_else(|| {
+                format!(
+                    "xtask/recipes.toml has no `{id}`\n  help: append `[{id}]` with its `exports`; CONTRIBUTING.md has a \
+                     recipe"
+                )
+            })?;
             requested.push((id.clone(), recipe));
         }
         Ok(requested)
@@ -199,6 +206,12 @@ pub fn find(directory: &Path, prefix: &str) -> Result<PathBuf, String> {
         Some(file) => Ok(file),
         None => Err(format!("no `{prefix}…` below `{}`", directory.display())),
     }
+}
+
+/// Reads the exports of a library.
+pub fn read_exports(library: &Path) -> Result<SymbolList, String> {
+    read_symbols_file(library, SymbolRequirements::default())
+        .map_err(|error| format!("{error}\n  help: {}", error.help()))
 }
 
 /// Path at which the C compiler finds a library.

@@ -1,5 +1,6 @@
 //! `cargo xtask reference`: generated files of `docs/`.
 
+mod chart;
 mod pages;
 
 use std::fs;
@@ -22,7 +23,8 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     let tables = (page::PAGE, page::page());
     let schema = (SCHEMA, schema()?);
     let mut clean = true;
-    for (name, text) in pages::pages().into_iter().chain([schema, tables]) {
+    let chart = (chart::PICTURE, chart::svg());
+    for (name, text) in pages::pages().into_iter().chain([schema, tables, chart]) {
         let path = docs.join(name);
         if fs::read_to_string(&path).is_ok_and(|old| old == text) {
             continue;
@@ -58,7 +60,8 @@ mod tests {
     #[test]
     fn pages_are_current() {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
-        for (name, text) in pages::pages() {
+        let chart = (chart::PICTURE, chart::svg());
+        for (name, text) in pages::pages().into_iter().chain([chart]) {
             let current = fs::read_to_string(docs.join(name)).unwrap_or_default();
             assert!(current == text, "docs/{name}: run `cargo xtask reference`");
         }

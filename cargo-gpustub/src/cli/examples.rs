@@ -79,6 +79,13 @@ pub const EXAMPLES: &[(&[&str], &[&str])] = &[
         ],
     ),
     (
+        &["abi"],
+        &[
+            "cargo gpustub abi cudaGraphAddDependencies",
+            "cargo gpustub abi --all --format jsonl",
+        ],
+    ),
+    (
         &["diff"],
         &[
             "cargo gpustub diff cudart@12.9 cudart@13.0",

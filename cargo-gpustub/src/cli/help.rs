@@ -9,7 +9,7 @@ use clap::Command;
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Project", &["init", "add", "remove", "sync", "plan"]),
     ("Checks", &["check", "repair", "doctor"]),
-    ("Libraries", &["symbols", "diff"]),
+    ("Libraries", &["symbols", "diff", "abi"]),
     ("Build outputs", &["export", "archive"]),
     ("Help", &["explain", "schema", "completions", "man", "help"]),
 ];

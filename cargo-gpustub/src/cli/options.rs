@@ -241,6 +241,34 @@ pub struct DiffHeaders {
     pub clang_arg: Vec<String>,
 }
 
+/// `abi`.
+#[derive(Debug, Args)]
+pub struct Abi {
+    /// Functions, libraries, or names in sources, which macros replace
+    #[arg(value_name = "NAME", required_unless_present = "all")]
+    pub names: Vec<String>,
+    /// Show the functions of all libraries
+    #[arg(long, conflicts_with = "names")]
+    pub all: bool,
+    /// Show the functions of one library only, for names that several libraries have
+    #[arg(long, value_name = "LIBRARY")]
+    pub library: Option<String>,
+    /// Output format: text, json, jsonl (one JSON document on each line)
+    #[arg(long, hide_possible_values = true, default_value = "text")]
+    pub format: AbiFormat,
+}
+
+/// `abi --format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AbiFormat {
+    /// Lines for readers
+    Text,
+    /// One JSON document
+    Json,
+    /// One JSON document for each function
+    Jsonl,
+}
+
 /// `export`.
 #[derive(Debug, Args)]
 pub struct Export {

@@ -9,7 +9,6 @@ use gpustub_workspace::tables::{Declared, FILE};
 
 use crate::cli::AddToolkit;
 use crate::dependencies::Dependency;
-use crate::shipped::toolkit_family;
 use crate::toolkit::installed::{self, DetectedVersion};
 
 /// Header versions that files declare for libraries of toolkits, by family.
@@ -21,7 +20,7 @@ pub fn declared_headers<'a>(files: impl IntoIterator<Item = &'a Declared>) -> De
     for file in files {
         for stub in &file.manifest.stubs {
             let id = &stub.id.value;
-            let family = Library::builtin(id).and_then(toolkit_family);
+            let family = Library::builtin(id).and_then(Library::toolkit_family);
             let (Some(family), Some(version)) = (family, stub.header_version()) else {
                 continue;
             };
@@ -58,7 +57,7 @@ impl KnownHeaders {
     /// that it does not contain. Tables of the same toolkit come before crates and installed files, as stubs of one
     /// image have headers of one version.
     pub fn find(&self, library: &Library) -> Vec<DetectedVersion> {
-        let Some(family) = toolkit_family(library) else {
+        let Some(family) = library.toolkit_family() else {
             return Vec::new();
         };
         let option = self.option(family);

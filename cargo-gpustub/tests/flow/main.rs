@@ -1,5 +1,6 @@
 //! Complete workflows of the subcommand that need a compiler, a real library or a killed process.
 
+mod abi;
 mod archive_tables;
 mod archives;
 mod completions;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::clang::{Clang, Error};
 use crate::compare::check_call;
+use crate::prototypes::prototypes;
 use crate::rules::Rules;
 use crate::types::{DeclaredFunction, TYPE_QUERY, Types, VALUE_QUERY};
 
@@ -222,6 +223,7 @@ pub(crate) fn declared(
     let arguments = ["-g", "-fstandalone-debug", "-S", "-emit-llvm", "-o", "-"];
     let module = clang.run(&arguments, defines, &queries)?;
     let types = Rc::new(Types::read(&module).map_err(Error::Output)?);
+    let mut prototypes = prototypes(&tree);
     let mut declarations = Vec::new();
     for line in module.lines() {
         let Some(name) = llvm_declaration(line).filter(|name| is_requested(name)) else {
@@ -239,6 +241,7 @@ pub(crate) fn declared(
         let declared = DeclaredFunction {
             name: name.to_owned(),
             function,
+            prototype: Rc::new(prototypes.remove(name).unwrap_or_default()),
             untyped_pointees,
             types: Rc::clone(&types),
             rules: Arc::clone(rules),

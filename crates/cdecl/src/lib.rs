@@ -29,6 +29,7 @@ mod compare;
 mod fields;
 mod headers;
 mod known;
+mod prototypes;
 mod results;
 mod rules;
 mod types;
@@ -42,6 +43,7 @@ pub use compare::{
 pub use fields::{Leaf, is_handle, leaves};
 pub use headers::{Declarations, Headers, functions};
 pub use known::packages_of;
+pub use prototypes::Prototype;
 pub use results::{ResultClass, Results};
 pub use rules::{Guard, Mechanism, Pattern, Rules, UntypedPointees};
 pub use types::{DeclaredFunction, Member, Type, TypeId, Types, VOID};

@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::prototypes::Prototype;
 use crate::rules::Rules;
 
 /// Index of a type in its [`Types`].
@@ -38,6 +39,8 @@ pub struct DeclaredFunction {
     pub types: Rc<Types>,
     /// Type of the function.
     pub function: TypeId,
+    /// The function as the header declares it.
+    pub prototype: Rc<Prototype>,
     /// Types behind the function's untyped pointers, by the pattern that named them: compared like arguments.
     pub untyped_pointees: BTreeMap<String, TypeId>,
     /// Reviewed rules of the library.

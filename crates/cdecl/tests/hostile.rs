@@ -40,6 +40,7 @@ fn check(module: &str) -> usize {
         name: String::new(),
         types: Rc::clone(&types),
         function,
+        prototype: Rc::default(),
         untyped_pointees: [("x".to_owned(), function)].into(),
         rules: Arc::default(),
     };

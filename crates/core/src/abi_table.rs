@@ -200,6 +200,13 @@ impl AbiTable {
         self.undeclared.contains_key(name)
     }
 
+    /// ABI variants of a function by number, each from this version on; `None` as a number: it is not exported. `None`:
+    /// it has one variant in all versions.
+    #[cfg(feature = "tools")]
+    pub fn variants(&self, name: &str) -> Option<&[(Version, Option<u32>)]> {
+        Some(&self.find(name)?.variants)
+    }
+
     /// Versions whose headers were read, ascending.
     pub fn headers(&self) -> &[Version] {
         &self.headers

@@ -171,7 +171,7 @@ mod tests {
                 "12.3 to 12.9",
             ),
             ("cudart", "cudaThreadExit", "13", "12.9 and older"),
-            // Decided by the lists of exports, which have fewer versions.
+            // Decided by the lists of exports.
             ("cudart", "cudaBindTexture", "11.8", "fits"),
             ("cudart", "cudaBindTexture", "12", "11.8 and older"),
             ("cudart", "cudaBindTexture", "13", "11.8 and older"),
@@ -184,7 +184,7 @@ mod tests {
             ("nvjitlink", "__nvJitLinkAddData_12_0", "13", "fits"),
             ("nvrtc", "nvrtcGetCUBIN", "11.8", "fits"),
             ("nvrtc", "nvrtcGetNVVM", "13", "12.9 and older"),
-            ("nvrtc", "nvrtcGetPCHHeapSize", "11.8", "12.9 and newer"),
+            ("nvrtc", "nvrtcGetPCHHeapSize", "11.8", "12.8 and newer"),
             ("nvrtc", "nvrtcGetPCHHeapSize", "12", "fits"),
             ("hip", "hipGetDevicePropertiesR0600", "5.7", "6.4 and newer"),
             ("hip", "hipGetDevicePropertiesR0600", "6", "fits"),

@@ -233,7 +233,7 @@ pub struct Library {
     pub windows: WindowsSearch,
     /// Probes for the toolkit's major where toolkit majors share a load name. The first match counts.
     pub toolkit_version_from: Vec<VersionProbe>,
-    /// Whether the majors of load names are the library's own (cuDNN 9), independent of its toolkit's,
+    /// Whether versions, and the majors of load names, are the library's own (cuDNN 9), independent of its toolkit's,
     /// which only `toolkit_version_from` determines then.
     pub independent_major: bool,
     /// Whether the library exists with words of 32 bits. The headers of others do not state which of their arguments
@@ -265,6 +265,13 @@ pub struct Library {
 }
 
 impl Library {
+    /// Family whose toolkit's versions are the library's, in `header-version` as in symbol lists. `None`: versions
+    /// are the library's own, and say nothing about those of other libraries.
+    pub fn toolkit_family(&self) -> Option<&str> {
+        let is_of_toolkit = !self.independent_major && !self.family.is_empty();
+        is_of_toolkit.then_some(self.family.as_str())
+    }
+
     /// Majors for which the library has a load name on `os`, a symbol list or an ABI table, newest first.
     pub fn majors(&self, os: &str) -> Vec<u32> {
         let mut majors = Vec::new();

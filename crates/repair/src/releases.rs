@@ -9,11 +9,7 @@ use crate::libraries::intersection;
 
 /// Owner of a library's majors: its toolkit, or the library itself.
 pub fn header_key(library: &'static Library) -> &'static str {
-    if library.independent_major || library.family.is_empty() {
-        &library.id
-    } else {
-        &library.family
-    }
+    library.toolkit_family().unwrap_or(&library.id)
 }
 
 /// Toolkit majors by owner.

@@ -19,10 +19,10 @@ use std::process::Command;
 use gpustub_core::library::override_variable;
 use gpustub_core::version::Version;
 use gpustub_tests::command::succeed;
-use gpustub_tests::components::wheel_libraries;
+use gpustub_tests::components::{component, wheel_libraries};
 use gpustub_tests::scratch::scratch;
 use gpustub_tests::{Result, repository};
-use page::CHANGING;
+use page::{CHANGING, newest_of_each_major};
 use programs::{Imports, Program, imports, programs};
 use serde_json::Value;
 use verdicts::{Verdict, limits, stubs, verdicts};
@@ -80,8 +80,8 @@ fn no_import_is_refused_for_a_change_of_meaning() -> Result<()> {
     for (_, program) in programs()? {
         for imports in &program.imports {
             let limits = limits(imports)?;
-            let releases = &imports.shipped().symbols.releases;
-            for release in releases {
+            let releases = newest_of_each_major(&imports.shipped().symbols.releases);
+            for release in &releases {
                 for (function, verdict) in verdicts(imports, *release, &limits) {
                     let place = format!("{}: {function} on {release}", program.name);
                     assert!(!verdict.is_change(), "{place}: {verdict:?}");
@@ -138,7 +138,10 @@ fn real_libraries_are_bound_as_the_tables_say() -> Result<()> {
         cc.arg(repository().join("tests/programs/imports.c"));
         succeed(cc.arg(stubs.archive()?))?;
         let limits = limits(&imports)?;
-        for release in &imports.shipped().symbols.releases {
+        let releases = imports.shipped().symbols.releases.iter();
+        for release in
+            releases.filter(|release| component(&format!("wheels/{CHANGING}-{release}")).is_ok())
+        {
             let found = bound(&program, *release)?;
             assert_eq!(
                 found,

@@ -36,7 +36,7 @@ pub fn tables(programs: &[&Program]) -> Result<String> {
             if imports.library != CHANGING {
                 count += imports.functions.len();
                 others.insert(format!("`{}`", imports.library));
-                for release in &library.symbols.releases {
+                for release in &newest_of_each_major(&library.symbols.releases) {
                     let found = verdicts(imports, *release, &limits(imports)?);
                     let missing = missing.entry(format!("{} {release}", imports.library));
                     let missing = missing.or_default();
@@ -86,7 +86,7 @@ pub fn tables(programs: &[&Program]) -> Result<String> {
     missing.retain(|_, functions| !functions.is_empty());
     let _ = writeln!(
         text,
-        "\nThe other {count} imports, of {}, are called as they are in each listed release of their libraries{}",
+        "\nThe other {count} imports, of {}, are called as they are in the newest release of each major of their libraries{}",
         others.join(", "),
         if missing.is_empty() {
             "."

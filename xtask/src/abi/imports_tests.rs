@@ -54,6 +54,14 @@ fn check_declared(recipe: &AbiRecipe, names: &[VersionNames]) -> usize {
     queries
 }
 
+/// Whether the list has a function in a version.
+fn is_listed(library: &Library, name: &str, version: Version) -> bool {
+    library.symbols.lookup(name).iter().any(|symbol| {
+        let mut ranges = symbol.releases.iter();
+        symbol.releases.is_empty() || ranges.any(|(from, to)| (*from..=*to).contains(&version))
+    })
+}
+
 /// Asserts that every name that only other versions have is found, if the data has this version. Returns
 /// their number.
 fn check_missing(recipe: &AbiRecipe, versions: &[VersionNames]) -> usize {
@@ -68,14 +76,18 @@ fn check_missing(recipe: &AbiRecipe, versions: &[VersionNames]) -> usize {
     {
         for &name in &all_declared {
             // Without its exports, a library is taken to keep what earlier headers of its major declare:
-            // cufftXt.h of 12.3 lacks a function of 12.2 and 12.4.
+            // cufftXt.h of 12.3 lacks a function of 12.2 and 12.4. It also has what the list gives it:
+            // nvmlDeviceGetLastBBXFlushTime was exported before a header declared it.
             let is_exported = match exported {
                 Some(exported) => exported.contains(name),
-                None => versions.iter().any(|earlier| {
-                    earlier.version.major == version.major
-                        && earlier.version < *version
-                        && earlier.declared.contains(name)
-                }),
+                None => {
+                    is_listed(library, name, *version)
+                        || versions.iter().any(|earlier| {
+                            earlier.version.major == version.major
+                                && earlier.version < *version
+                                && earlier.declared.contains(name)
+                        })
+                }
             };
             let is_known = library.abi.contains(name) || library.symbols.releases.contains(version);
             // A header may lack functions of its library, and a list functions that no library has.

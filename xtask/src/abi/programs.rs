@@ -38,7 +38,7 @@ use gpustub_core::version::Version;
 use super::history::{Evidence, declarations};
 use super::recipes::{self, AbiRecipe, STAND_INS};
 use super::table::Group;
-use crate::manifests::read;
+use crate::recipes::read_exports;
 use crate::recipes::{Options, find};
 use families::{Families, Family};
 use text::{Fake, Function};
@@ -475,7 +475,7 @@ fn nodes(
 ) -> Result<BTreeMap<String, String>, String> {
     let mut nodes = BTreeMap::new();
     for library in &recipe.row.exports {
-        let list = read(&find(&recipe.directory(components, version), library)?)?;
+        let list = read_exports(&find(&recipe.directory(components, version), library)?)?;
         for symbol in list.functions().filter(|symbol| !symbol.compat) {
             if let Some(node) = &symbol.version {
                 nodes.insert(symbol.name.clone(), node.clone());

@@ -11,8 +11,7 @@ use serde::Deserialize;
 use super::history::{Evidence, History, history};
 use super::numbers::enumerations;
 use super::reviewed::{self, Accepted, Reviewed};
-use crate::manifests::read;
-use crate::recipes::find;
+use crate::recipes::{find, read_exports, walk};
 
 /// A table, and its sources.
 pub struct AbiRecipe {
@@ -132,7 +131,13 @@ pub fn recipe(id: &str) -> Result<&'static AbiRecipe, String> {
     RECIPES
         .iter()
         .find(|recipe| recipe.id == id)
-        .ok_or_else(|| format!("abi.toml has no `{id}`"))
+        .ok_or_else(|| match WITHOUT.get(id) {
+            Some(reason) => format!("`{id}` has no ABI table: {reason}"),
+            None => format!(
+                "xtask/data/abi.toml has no `{id}`\n  help: append `[library.{id}]`, with the keys that the comment at \
+                 the top describes, and its headers as `[{id}]` to crates/cdecl/libraries.toml"
+            ),
+        })
 }
 
 impl AbiRecipe {
@@ -158,6 +163,37 @@ impl AbiRecipe {
         Ok(declared)
     }
 
+    /// Functions that the headers of a version declare.
+    pub fn declared_names(
+        &self,
+        components: &Path,
+        version: Version,
+    ) -> Result<BTreeSet<String>, String> {
+        let headers = self.declared(self.headers()?, &self.includes(components, version)?)?;
+        Ok(headers.functions.into_keys().collect())
+    }
+
+    /// Identifiers in the headers of a version, of any language.
+    pub fn words(&self, components: &Path, version: Version) -> Result<BTreeSet<String>, String> {
+        let is_header = |path: &Path| {
+            let extension = path.extension().and_then(|extension| extension.to_str());
+            matches!(extension, Some("h" | "hpp" | "cuh"))
+        };
+        let mut words = BTreeSet::new();
+        for header in walk(&self.include(components, version)?, is_header)? {
+            let text =
+                std::fs::read(&header).map_err(|e| format!("`{}`: {e}", header.display()))?;
+            let text = String::from_utf8_lossy(&text);
+            let identifiers = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            words.extend(
+                identifiers
+                    .filter(|word| self.is_name(word))
+                    .map(str::to_owned),
+            );
+        }
+        Ok(words)
+    }
+
     /// Whether a name may be that of a function of the library.
     fn is_name(&self, name: &str) -> bool {
         self.row.prefixes.iter().any(|prefix| {
@@ -167,6 +203,7 @@ impl AbiRecipe {
     }
 
     /// Reads the versions that `accepts` returns true for.
+    #[cfg(test)]
     pub fn read(
         &self,
         components: &Path,
@@ -231,6 +268,23 @@ impl AbiRecipe {
             );
         }
         Ok(Some(parts.join(".")))
+    }
+
+    /// Components with the headers and libraries of all versions.
+    pub fn components(&self) -> Result<BTreeSet<String>, String> {
+        let mut components = BTreeSet::new();
+        let directory = |library: &Self, version: Version| {
+            library.row.directory.replace("{}", &version.to_string())
+        };
+        for &version in &self.versions {
+            components.insert(directory(self, version));
+            for (library, library_version) in self.needed(version)? {
+                components.insert(directory(library, library_version));
+            }
+        }
+        let elsewhere = self.row.elsewhere.iter();
+        components.extend(elsewhere.map(|library| library.directory.clone()));
+        Ok(components)
     }
 
     /// Libraries whose headers those of a version include, each with its version.
@@ -310,7 +364,7 @@ impl AbiRecipe {
     }
 
     pub fn exports(&self, library: &Path) -> Result<BTreeSet<String>, String> {
-        Ok(read(library)?
+        Ok(read_exports(library)?
             .functions()
             .map(|symbol| symbol.name.clone())
             .filter(|name| self.is_name(name))

@@ -5,55 +5,54 @@ use std::collections::{BTreeMap, BTreeSet};
 use gpustub_core::symbols::{Symbol, SymbolList};
 use gpustub_core::version::Version;
 
-/// Symbols of one version.
-pub enum VersionSymbols {
-    /// The library itself.
-    Exports(SymbolList),
-    /// Names that a header declares; the library also has the names of the previous version.
-    Declared(Vec<String>),
+/// Evidence about the symbols of one version.
+#[derive(Default)]
+pub struct VersionSymbols {
+    /// The library itself, if a package has it.
+    pub exports: Option<SymbolList>,
+    /// Names that its headers declare, if they were read.
+    pub declared: Option<BTreeSet<String>>,
 }
 
 /// Merges ascending versions. Keeps only functions with C names: stubs cannot replace data, and mangled
 /// names and the compiler's helpers are no part of an API.
+///
+/// A version without its library is between two libraries, or before or after all of them; see [`Evidence::fill`].
 pub fn merge(versions: Vec<(Version, VersionSymbols)>) -> SymbolList {
     let mut list = SymbolList {
         releases: versions.iter().map(|(version, _)| *version).collect(),
         ..SymbolList::default()
     };
-    // For each symbol whether the versions have it.
-    let mut merged: BTreeMap<(String, Option<String>), (Symbol, Vec<bool>)> = BTreeMap::new();
-    for (index, (_, evidence)) in versions.into_iter().enumerate() {
-        let mut symbols = Vec::new();
-        match evidence {
-            VersionSymbols::Exports(exports) => {
-                list.soname = exports.soname.or(list.soname);
-                for symbol in exports.symbols.into_iter().filter(is_api) {
-                    symbols.push(without_soname_version(symbol, list.soname.as_deref()));
-                }
-            }
-            VersionSymbols::Declared(names) => {
-                for (symbol, presence) in merged.values() {
-                    if presence.last() == Some(&true) {
-                        symbols.push(symbol.clone());
-                    }
-                }
-                symbols.extend(names.into_iter().map(|name| Symbol {
-                    name,
-                    ..Symbol::default()
-                }));
+    let mut evidence = Evidence {
+        releases: list.releases.clone(),
+        ..Evidence::default()
+    };
+    // For each symbol whether the libraries have it.
+    let mut merged: BTreeMap<(String, Option<String>), (Symbol, BTreeSet<usize>)> = BTreeMap::new();
+    for (index, (_, version)) in versions.into_iter().enumerate() {
+        if let Some(exports) = version.exports {
+            evidence.libraries.insert(index);
+            list.soname = exports.soname.or(list.soname);
+            for symbol in exports.symbols.into_iter().filter(is_api) {
+                let symbol = without_soname_version(symbol, list.soname.as_deref());
+                let key = (symbol.name.clone(), symbol.version.clone());
+                let (_, presence) = merged.entry(key).or_insert((symbol, BTreeSet::new()));
+                presence.insert(index);
             }
         }
-        for symbol in symbols {
-            let key = (symbol.name.clone(), symbol.version.clone());
-            let (_, presence) = merged.entry(key).or_insert((symbol, Vec::new()));
-            presence.resize(index, false);
-            presence.push(true);
-        }
-        for (_, presence) in merged.values_mut() {
-            presence.resize(index + 1, false);
+        evidence.declared.push(version.declared);
+    }
+    for name in evidence.declared_after_libraries() {
+        if merged.keys().all(|(known, _)| known != name) {
+            let symbol = Symbol {
+                name: name.clone(),
+                ..Symbol::default()
+            };
+            merged.insert((name.clone(), None), (symbol, BTreeSet::new()));
         }
     }
     for (mut symbol, presence) in merged.into_values() {
+        let presence = evidence.fill(&symbol.name, &presence);
         symbol.releases = ranges(&list.releases, &presence);
         list.symbols.push(symbol);
     }
@@ -61,7 +60,74 @@ pub fn merge(versions: Vec<(Version, VersionSymbols)>) -> SymbolList {
     list
 }
 
-/// Adds the functions that only Windows has, by ascending versions. A version without a row has those of the one before.
+/// Evidence about all versions, by index.
+#[derive(Default)]
+struct Evidence {
+    releases: Vec<Version>,
+    /// Versions whose library was read.
+    libraries: BTreeSet<usize>,
+    declared: Vec<Option<BTreeSet<String>>>,
+}
+
+impl Evidence {
+    /// Whether each version has a function that these libraries have.
+    ///
+    /// Libraries export more than their headers declare, and keep within a major what headers no longer declare: what
+    /// two libraries have, those between them have as well. What is new in a library is in those that declare it, and
+    /// what is gone from it was in those that still declared it.
+    fn fill(&self, name: &str, exported: &BTreeSet<usize>) -> Vec<bool> {
+        let mut presence: Vec<bool> = Vec::new();
+        for (index, release) in self.releases.iter().enumerate() {
+            let before = self.libraries.range(..index).next_back();
+            let after = self.libraries.range(index + 1..).next();
+            let is_in = |library: Option<&usize>| library.is_some_and(|at| exported.contains(at));
+            let had_it = presence.last() == Some(&true);
+            let is_present = if self.libraries.contains(&index) {
+                exported.contains(&index)
+            } else {
+                match (before, after) {
+                    (_, None) => had_it || self.declares(index, name),
+                    _ if is_in(before) && is_in(after) => true,
+                    // Nothing is known about earlier versions of functions that no header declared by then.
+                    (None, Some(after)) => {
+                        let is_documented = (0..=*after).any(|index| self.declares(index, name));
+                        is_in(Some(after))
+                            && (!is_documented || had_it || self.declares(index, name))
+                    }
+                    (Some(before), Some(_)) if is_in(after) => {
+                        had_it || (self.declares(index, name) && !self.declares(*before, name))
+                    }
+                    (Some(before), Some(after)) => {
+                        let is_last_of_major = self.releases[*before].major == release.major
+                            && self.releases[*after].major != release.major;
+                        had_it && (is_last_of_major || self.declares(index, name))
+                    }
+                }
+            };
+            presence.push(is_present);
+        }
+        presence
+    }
+
+    /// Functions of versions after the last library, which headers alone name. What headers declared before, that
+    /// library would have.
+    fn declared_after_libraries(&self) -> BTreeSet<&String> {
+        let index = self.libraries.last().map_or(0, |last| last + 1);
+        let (before, after) = self.declared.split_at(index);
+        let before: BTreeSet<&String> = before.iter().flatten().flatten().collect();
+        let after: BTreeSet<&String> = after.iter().flatten().flatten().collect();
+        &after - &before
+    }
+
+    fn declares(&self, index: usize, name: &str) -> bool {
+        self.declared[index]
+            .as_ref()
+            .is_some_and(|declared| declared.contains(name))
+    }
+}
+
+/// Adds the functions that only Windows has, by ascending versions. A version without a row has those of the one before,
+/// or of the first.
 pub fn add_windows(list: &mut SymbolList, rows: &[(Version, BTreeSet<String>)]) {
     let names: BTreeSet<&String> = rows.iter().flat_map(|(_, names)| names).collect();
     for name in names {
@@ -71,6 +137,7 @@ pub fn add_windows(list: &mut SymbolList, rows: &[(Version, BTreeSet<String>)]) 
         let mut presence = Vec::new();
         for release in &list.releases {
             let row = rows.iter().rfind(|(version, _)| version <= release);
+            let row = row.or(rows.first());
             presence.push(row.is_some_and(|(_, names)| names.contains(name)));
         }
         list.symbols.push(Symbol {
@@ -131,7 +198,17 @@ mod tests {
                 ..Symbol::default()
             });
         }
-        VersionSymbols::Exports(list)
+        VersionSymbols {
+            exports: Some(list),
+            declared: None,
+        }
+    }
+
+    fn declared(names: &[&str]) -> VersionSymbols {
+        VersionSymbols {
+            exports: None,
+            declared: Some(names.iter().map(|name| (*name).to_owned()).collect()),
+        }
     }
 
     #[test]
@@ -149,15 +226,44 @@ mod tests {
                 Version::new(13, 0),
                 exports("lib.so.13", &[("all", None), ("gap", None), ("new", None)]),
             ),
-            (
-                Version::new(13, 5),
-                VersionSymbols::Declared(vec!["declared".into(), "gap".into()]),
-            ),
+            (Version::new(13, 5), declared(&["declared", "gap"])),
         ]);
         assert_eq!(
             list.to_text(),
             "@gpustub-symbols 1\n@soname lib.so.13\n@releases 11.8 12.9 13.0 13.5\n\
              all\ndeclared releases=13.5-\ngap releases=11.8,13.0-\nnew releases=12.9-\nold releases=11.8\n"
+        );
+    }
+
+    /// Versions of headers between libraries, before the first and after the last.
+    #[test]
+    fn headers_date_what_libraries_lack() {
+        let libraries = [
+            ((11, 8), &["internal", "kept", "old", "quiet"][..]),
+            (
+                (12, 9),
+                &["internal", "kept", "late", "new", "quiet", "undeclared"],
+            ),
+        ];
+        let mut versions = vec![
+            (Version::new(11, 7), declared(&["kept"])),
+            (Version::new(12, 0), declared(&["kept", "late"])),
+            (Version::new(12, 4), declared(&["new", "other"])),
+            (Version::new(13, 0), declared(&["next", "new", "other"])),
+        ];
+        for ((major, minor), names) in libraries {
+            let names: Vec<_> = names.iter().map(|name| (*name, None)).collect();
+            versions.push((Version::new(major, minor), exports("lib.so", &names)));
+        }
+        versions.sort_by_key(|(version, _)| *version);
+        // `late` was declared before it was exported. `quiet` was declared later, so that nothing is known about 11.7.
+        versions[1].1.declared = Some(["kept", "late", "old"].map(str::to_owned).into());
+        versions[4].1.declared = Some(["kept", "quiet"].map(str::to_owned).into());
+        assert_eq!(
+            merge(versions).to_text(),
+            "@gpustub-symbols 1\n@soname lib.so\n@releases 11.7 11.8 12.0 12.4 12.9 13.0\n\
+             internal\nkept\nlate releases=12.9-\nnew releases=12.4-\nnext releases=13.0-\n\
+             old releases=11.8\nquiet\nundeclared releases=12.9-\n"
         );
     }
 

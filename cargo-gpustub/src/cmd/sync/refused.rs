@@ -43,12 +43,10 @@ fn differ(stubs: &[&Stub]) -> bool {
         let mark = HeadersMark::new(library, stub.header_version());
         let first = marks.entry(&stub.id.value).or_insert_with(|| mark.clone());
         let mut differs = !mark.is_compatible(first);
-        // Versions of libraries without an ABI table do not follow those of the toolkit.
-        let library = library
-            .filter(|library| !library.abi.headers().is_empty() && !library.family.is_empty());
-        if let (Some(library), Some(version)) = (library, stub.header_version()) {
+        let family = library.and_then(Library::toolkit_family);
+        if let (Some(family), Some(version)) = (family, stub.header_version()) {
             let major = version.from.major;
-            differs |= *majors.entry(&library.family).or_insert(major) != major;
+            differs |= *majors.entry(family).or_insert(major) != major;
         }
         if differs {
             return true;

@@ -128,7 +128,7 @@ fn majors_of(name: &str) -> BTreeSet<u32> {
         .filter(|gpu| gpu.role == Role::Toolkit)
         .filter(|gpu| {
             let library = gpu.library;
-            library.is_some_and(|library| library.family == "cuda" && !library.independent_major)
+            library.is_some_and(|library| library.toolkit_family() == Some("cuda"))
         })
         .map(|gpu| gpu.toolkit_majors())
         .unwrap_or_default()

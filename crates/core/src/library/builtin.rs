@@ -51,12 +51,12 @@ impl Library {
     /// Releases of the library's toolkit whose headers were read, ascending: those of the family's first ABI
     /// table, which has the last one of each major. Where the majors are the library's own, those of its own table.
     pub fn toolkit_releases(&self) -> &[Version] {
-        if self.family.is_empty() || self.independent_major {
+        let Some(family) = self.toolkit_family() else {
             return self.abi.headers();
-        }
+        };
         for with_table in LIBRARIES.iter().filter(|library| !library.abi.is_empty()) {
             match Self::builtin(with_table.id) {
-                Some(sibling) if sibling.family == self.family => return sibling.abi.headers(),
+                Some(sibling) if sibling.family == family => return sibling.abi.headers(),
                 _ => {}
             }
         }

@@ -112,7 +112,7 @@ fn data(
     // Libraries of one toolkit share their headers.
     let header = stubbed
         .iter()
-        .filter(|library| library.library.family == "cuda" && !library.library.independent_major)
+        .filter(|library| library.library.toolkit_family() == Some("cuda"))
         .find_map(|library| library.header_version);
     // Build systems have separate settings for these two.
     let standard = REQUIRED.iter().find_map(|flag| flag.strip_prefix("-std="));

@@ -297,10 +297,9 @@ fn declared_headers<'a>(
 ) -> Option<(&'a str, HeaderUse)> {
     let HeaderVersion { from, below } = stub.header_version()?;
     let span = &stub.header_version.as_ref()?.span;
-    let library = Library::builtin(&stub.id.value)?;
+    let family = Library::builtin(&stub.id.value)?.toolkit_family()?;
     let features = krate.features.iter().map(String::as_str);
-    // Versions of libraries that do not follow their toolkit cannot be compared with it.
-    if !stub.required_features.are_enabled(features) || !counts_with_family(library) {
+    if !stub.required_features.are_enabled(features) {
         return None;
     }
     let is_major = below == Version::new(from.major + 1, 0) && from.minor == 0;
@@ -317,7 +316,7 @@ fn declared_headers<'a>(
             .checked
             .then(|| Origin::new(&manifest.file, span.clone())),
     };
-    Some((&library.family, header))
+    Some((family, header))
 }
 
 fn cudarc_headers(krate: &Crate<'_>, feature: &str) -> Option<(&'static str, HeaderUse)> {
@@ -334,9 +333,4 @@ fn cudarc_headers(krate: &Crate<'_>, feature: &str) -> Option<(&'static str, Hea
             .map(|required_by| required_by.origin.clone()),
     };
     Some(("cuda", header))
-}
-
-/// Whether the library has the version of its toolkit, as those have whose ABI tables come from headers.
-fn counts_with_family(library: &Library) -> bool {
-    !library.abi.headers().is_empty() && !library.family.is_empty()
 }

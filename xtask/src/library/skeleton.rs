@@ -1,0 +1,155 @@
+//! A manifest to review, from a library and its headers.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use gpustub_cdecl::{Clang, DeclaredFunction, Headers, ResultClass, Results, Type};
+
+use crate::fallbacks::include_directories;
+use crate::recipes::{Recipe, find, read_exports};
+
+/// Manifest of a library that has none. Status codes, results and out-parameters are those of the newest headers.
+pub fn manifest(id: &str, recipe: &Recipe, components: &Path) -> Result<String, String> {
+    let row = recipe.exports.last().ok_or("the recipe has no `exports`")?;
+    let (Some(directory), Some(file)) = (&row.directory, &row.file) else {
+        return Err(format!("recipes.toml: {}: `in` and `file`", row.version));
+    };
+    let library = read_exports(&find(&components.join(directory), file)?)?;
+    let soname = library.soname.unwrap_or_else(|| file.clone());
+    let stem = soname
+        .split_once(".so")
+        .map_or(&soname[..], |(stem, _)| stem);
+    let link_name = stem.strip_prefix("lib").unwrap_or(stem);
+    let names: Vec<&str> = library
+        .symbols
+        .iter()
+        .map(|symbol| symbol.name.as_str())
+        .collect();
+    let mut text = format!(
+        "# Written by `cargo xtask library {id}`. Review each part, and remove these comments.\n\
+         schema = 1\nid = \"{id}\"\ntitle = \"{id}\"\n\
+         # `cuda` or `rocm`, whose directories are searched; `independent-major = true` if versions are its own.\n\
+         family = \"cuda\"\nrole = \"toolkit\"\nlink-names = [\"{link_name}\"]\n\n\
+         # Newest major first, with `major = N`, and the unversioned name last.\n\
+         [load-names]\nlinux = [{{ name = \"{soname}\" }}, {{ name = \"{stem}.so\" }}]\n\n"
+    );
+    text += &match declared(recipe, components)? {
+        Some(functions) => from_headers(id, &functions, &names),
+        None => format!(
+            "# The recipe has no `headers`: the codes that callers take for \"not available\".\n\
+             [status]\nlibrary-missing = 1\nmissing = 1\nrefused = 1\nunloading = 1\n\
+             string = \"{id} is not available; GPUSTUB_LOG=1 shows why\"\n"
+        ),
+    };
+    Ok(text)
+}
+
+/// Declarations of the newest headers; `None`: the recipe names none.
+fn declared(
+    recipe: &Recipe,
+    components: &Path,
+) -> Result<Option<gpustub_cdecl::Declarations>, String> {
+    let Some(row) = recipe.headers.last().filter(|_| !recipe.include.is_empty()) else {
+        return Ok(None);
+    };
+    let Some(directories) = include_directories(row, components)? else {
+        return Ok(None);
+    };
+    let mut clang = Clang::new("clang");
+    for directory in directories {
+        clang = clang.directory(directory);
+    }
+    let mut headers = Headers::including(recipe.include.concat());
+    headers.include.clone_from(&recipe.include);
+    if !recipe.defines.is_empty() {
+        headers.defines.clone_from(&recipe.defines);
+    }
+    let declarations = headers.read(&clang, &|name| recipe.accepts(name));
+    declarations.map(Some).map_err(|e| e.to_string())
+}
+
+fn from_headers(id: &str, declared: &gpustub_cdecl::Declarations, names: &[&str]) -> String {
+    let results = Results::new(declared);
+    let (name, code) = results
+        .unavailable
+        .clone()
+        .unwrap_or_else(|| ("the header has no code for it".to_owned(), 1));
+    let mut text = format!(
+        "# {name}. `missing` is a code for an unknown function, `refused` one for \"not supported\".\n\
+         [status]\nlibrary-missing = {code}\nmissing = {code}\nrefused = {code}\nunloading = {code}\n\
+         string = \"{id} is not available; GPUSTUB_LOG=1 shows why\"\n"
+    );
+    let mut fallbacks = BTreeMap::new();
+    let mut outs = BTreeMap::new();
+    for name in names {
+        let Some(function) = declared.functions.get(*name) else {
+            continue;
+        };
+        match results.classes.get(*name) {
+            Some(ResultClass::Status) => {
+                let arguments = out_parameters(function);
+                if !arguments.is_empty() {
+                    outs.insert(*name, arguments.join(", "));
+                }
+            }
+            Some(class) => drop(fallbacks.insert(*name, returns(*class))),
+            None => drop(fallbacks.insert(*name, "\"null\"".to_owned())),
+        }
+    }
+    text += "\n# Functions without a status: their results. Names of status codes are `error-name`, `error-string`.\n\
+             [fallback]\n";
+    for (name, returns) in fallbacks {
+        let _ = writeln!(text, "{name} = {{ returns = {returns} }}");
+    }
+    text += "\n# Pointers to handles and numbers. Remove those that functions also read, and arrays.\n[zero-out]\n";
+    for (name, arguments) in outs {
+        let _ = writeln!(text, "{name} = [{arguments}]");
+    }
+    text
+}
+
+fn returns(class: ResultClass) -> String {
+    match class {
+        ResultClass::Void => "\"void\"".to_owned(),
+        ResultClass::Status => "\"status\"".to_owned(),
+        ResultClass::String => "\"string\"".to_owned(),
+        ResultClass::Null => "\"null\"".to_owned(),
+        ResultClass::Struct(size) => format!("{{ zeroed-struct = {size} }}"),
+        ResultClass::Hfa(size) => format!("{{ zeroed-hfa = {size} }}"),
+    }
+}
+
+/// Arguments that may be out-parameters: pointers to what is not constant, of at most eight bytes, and no character. Of
+/// functions with other arguments than integers and pointers there are none, since their positions differ.
+fn out_parameters(function: &DeclaredFunction) -> Vec<String> {
+    let types = &function.types;
+    let Type::Function(signature) = types.get(function.function) else {
+        return Vec::new();
+    };
+    let mut arguments = Vec::new();
+    for (index, argument) in signature.iter().skip(1).enumerate() {
+        let pointee = match types.get(*argument) {
+            Type::Integer(_) | Type::Enum { .. } => continue,
+            Type::Pointer(pointee) => *pointee,
+            _ => return Vec::new(),
+        };
+        if types.is_constant(pointee) {
+            continue;
+        }
+        match types.get(pointee) {
+            Type::Pointer(_) => arguments.push(index.to_string()),
+            Type::Integer(bits @ 16..=64) | Type::Float(bits) => {
+                arguments.push(match bits {
+                    64 => index.to_string(),
+                    bits => format!("{{ arg = {index}, size = {} }}", bits / 8),
+                });
+            }
+            Type::Enum { size, .. } => {
+                arguments.push(format!("{{ arg = {index}, size = {} }}", size / 8));
+            }
+            _ => {}
+        }
+    }
+    arguments
+}
