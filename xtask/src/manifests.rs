@@ -186,7 +186,15 @@ mod tests {
     }
 
     /// Libraries all of whose packages are ones that only `tests/run --all` unpacks.
-    const LARGE: [&str; 2] = ["hipblaslt", "rocblas"];
+    const LARGE: [&str; 7] = [
+        "hipblaslt",
+        "migraphx",
+        "miopen",
+        "rccl",
+        "rocblas",
+        "rocsolver",
+        "rocsparse",
+    ];
 
     /// Compares at least one version of every other library.
     #[test]
