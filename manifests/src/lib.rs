@@ -92,5 +92,6 @@ libraries![
     "rocrand" abi,
     "rocsolver" abi,
     "rocsparse" abi errors,
+    "roctracer",
     "roctx" abi,
 ];

@@ -49,6 +49,9 @@ fn generate(recipe: &Recipe, components: &Path) -> Result<String, String> {
         versions.push((exports.version, evidence(recipe, exports, components)?));
     }
     let mut list = merge::merge(versions);
+    if recipe.soname.is_some() {
+        list.soname.clone_from(&recipe.soname);
+    }
     if let Some(windows) = &recipe.windows {
         let mut rows = Vec::new();
         for exports in &windows.exports {
@@ -186,7 +189,7 @@ mod tests {
     }
 
     /// Libraries all of whose packages are ones that only `tests/run --all` unpacks.
-    const LARGE: [&str; 7] = [
+    const LARGE: [&str; 8] = [
         "hipblaslt",
         "migraphx",
         "miopen",
@@ -194,6 +197,7 @@ mod tests {
         "rocblas",
         "rocsolver",
         "rocsparse",
+        "roctracer",
     ];
 
     /// Compares at least one version of every other library.

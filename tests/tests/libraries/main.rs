@@ -306,6 +306,7 @@ fn every_library_has_a_case() -> Result<()> {
         "rocm-smi",
         "rocsolver",
         "rocsparse",
+        "roctracer",
     ];
     for id in Library::builtin_ids() {
         let elsewhere = in_machines_rs.contains(&id) || only_read.contains(&id);
