@@ -56,6 +56,7 @@ macro_rules! libraries {
 
 // Written by `cargo xtask manifests`.
 libraries![
+    "amd-smi" abi errors,
     "cublas" abi errors,
     "cublaslt" abi errors,
     "cuda" abi errors,
@@ -76,13 +77,21 @@ libraries![
     "hipsolver" abi,
     "hipsparse" abi errors,
     "hsa" abi errors,
+    "migraphx" abi,
+    "miopen" abi errors,
     "nccl" abi errors,
     "nvjitlink" abi,
     "nvml" abi errors,
     "nvrtc" abi errors,
     "nvtx",
     "opencl",
+    "rccl" abi errors,
     "rocblas" abi errors,
     "rocfft" abi,
+    "rocm-smi" abi errors,
     "rocrand" abi,
+    "rocsolver" abi,
+    "rocsparse" abi errors,
+    "roctracer",
+    "roctx" abi,
 ];

@@ -52,9 +52,9 @@ fn library(tree: &Tree, component: &str, functions: &[&str]) -> Result<()> {
     let source = directory.join("library.c");
     fs::write(&source, code)?;
     let mut cc = Command::new("cc");
-    cc.args(["-shared", "-fPIC", "-Wl,-soname,librocm_smi64.so.1"])
+    cc.args(["-shared", "-fPIC", "-Wl,-soname,libhsakmt.so.1"])
         .arg(&source);
-    succeed(cc.arg("-o").arg(directory.join("librocm_smi64.so.1")))?;
+    succeed(cc.arg("-o").arg(directory.join("libhsakmt.so.1")))?;
     Ok(())
 }
 
@@ -68,9 +68,13 @@ fn gpustub(tree: &Tree, directory: &Path, words: &[&str]) -> Result<Ran> {
 fn recipes_work() -> Result<()> {
     let all = all()?;
     let tree = Tree::copy("contributing")?;
-    library(&tree, "smi-5.2", &["rsmi_init", "rsmi_status_string"])?;
-    let new = "rsmi_dev_guid_get";
-    library(&tree, "smi-6.1", &["rsmi_init", "rsmi_status_string", new])?;
+    library(&tree, "hsakmt-5.2", &["hsaKmtCloseKFD", "hsaKmtOpenKFD"])?;
+    let new = "hsaKmtAvailableMemory";
+    library(
+        &tree,
+        "hsakmt-6.2",
+        &["hsaKmtCloseKFD", "hsaKmtOpenKFD", new],
+    )?;
     let read = |file: &str| fs::read_to_string(tree.root().join(file));
     let target = tree.target_dir();
     let git = Command::new("git")
@@ -87,16 +91,17 @@ fn recipes_work() -> Result<()> {
         let ran = recipe.carry_out(tree.root(), &variables)?;
         match &recipe.title[..] {
             "Add a library" => {
-                let list = read("manifests/smi.symbols")?;
+                let list = read("manifests/hsakmt.symbols")?;
                 assert!(
                     list.ends_with(
-                        "@soname librocm_smi64.so.1\n@releases 5.2\nrsmi_init\nrsmi_status_string\n"
+                        "@soname libhsakmt.so.1\n@releases 5.2\nhsaKmtCloseKFD\nhsaKmtOpenKFD\n"
                     ),
                     "{list}"
                 );
-                assert!(read("manifests/src/lib.rs")?.contains("\n    \"smi\",\n"));
+                assert!(read("manifests/src/lib.rs")?.contains("\n    \"hsakmt\",\n"));
                 assert!(
-                    read("docs/reference/GpuStub.toml.md")?.contains("- `[stub.smi]`: ROCm SMI\n")
+                    read("docs/reference/GpuStub.toml.md")?
+                        .contains("- `[stub.hsakmt]`: HSA kernel interface\n")
                 );
             }
             "Add a check rule" => {
@@ -110,18 +115,18 @@ fn recipes_work() -> Result<()> {
                 page.expect_in_order(&["CUDA source in a package", "never read CUDA source"])?;
                 // Built with the library of the first recipe.
                 let package = scratch()?;
-                let table = "schema = 1\n[stub.smi]\nheader-version = \"5\"\n";
+                let table = "schema = 1\n[stub.hsakmt]\nheader-version = \"5\"\n";
                 fs::write(package.path().join("GpuStub.toml"), table)?;
                 fs::create_dir(package.path().join("src"))?;
                 fs::write(package.path().join("src/lib.rs"), "")?;
                 let manifest = "[package]\nname = \"demo\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n";
                 fs::write(package.path().join("Cargo.toml"), manifest)?;
                 let plan = gpustub(&tree, package.path(), &["plan", "--offline"])?.success()?;
-                plan.expect_in_order(&["smi", "librocm_smi64.so.1"])?;
+                plan.expect_in_order(&["hsakmt", "libhsakmt.so.1"])?;
             }
             "Add a version to a symbol list" => {
-                let list = read("manifests/smi.symbols")?;
-                let lines = format!("@releases 5.2 6.1\n{new} releases=6.1-\nrsmi_init\n");
+                let list = read("manifests/hsakmt.symbols")?;
+                let lines = format!("@releases 5.2 6.2\n{new} releases=6.2-\nhsaKmtCloseKFD\n");
                 assert!(list.contains(&lines), "{list}");
             }
             "Add a GPU architecture" => {

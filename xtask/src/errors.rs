@@ -65,11 +65,12 @@ fn names(id: &str, recipe: &Recipe, components: &Path) -> Result<CodeNames, Stri
         return Err(format!("recipes.toml: `{id}` has several status types"));
     };
     let include = recipe.include.first().cloned().unwrap_or_default();
-    // Include directories and headers of each version.
-    let mut versions: Vec<(_, Vec<PathBuf>, Vec<String>)> = Vec::new();
+    // Include directories, headers and macros of each version.
+    let mut versions: Vec<(_, Vec<PathBuf>, Vec<String>, Vec<String>)> = Vec::new();
     for headers in &recipe.headers {
         if let Some(directories) = include_directories(headers, components)? {
-            versions.push((headers.version, directories, include.clone()));
+            let defines = recipe.defines.first().cloned().unwrap_or_default();
+            versions.push((headers.version, directories, include.clone(), defines));
         }
     }
     if let Ok(abi) = abi::recipe(id) {
@@ -77,14 +78,21 @@ fn names(id: &str, recipe: &Recipe, components: &Path) -> Result<CodeNames, Stri
             if abi.has_headers(components, version)? {
                 // Others may be C++: nccl_device.h before 2.31.
                 let main_header = vec![abi.row.header.clone()];
-                versions.push((version, abi.includes(components, version)?, main_header));
+                let directories = abi.includes(components, version)?;
+                let defines = gpustub_cdecl::Headers::for_library(id)
+                    .and_then(|headers| headers.defines.first().cloned());
+                versions.push((
+                    version,
+                    directories,
+                    main_header,
+                    defines.unwrap_or_default(),
+                ));
             }
         }
     }
     versions.sort();
     let mut names = CodeNames::new();
-    let defines = recipe.defines.first().cloned().unwrap_or_default();
-    for (version, directories, include) in versions {
+    for (version, directories, include, defines) in versions {
         let source = declarations::source(&include, &defines);
         let enumerators = declarations::enumerators(&source, &directories, status)
             .map_err(|e| format!("{id} {version}: {e}"))?;

@@ -207,9 +207,11 @@ pub fn include_directories(
     Ok(Some(directories))
 }
 
-/// Every directory named `include` below a directory.
+/// Every directory named `include`, or in source packages `inc`, below a directory.
 fn include_below(directory: &Path) -> Result<Vec<PathBuf>, String> {
-    walk(directory, |path| path.is_dir() && path.ends_with("include"))
+    walk(directory, |path| {
+        path.is_dir() && (path.ends_with("include") || path.ends_with("inc"))
+    })
 }
 
 /// Declaration of a function, or of one with an equivalent name.

@@ -91,6 +91,9 @@ fn generate(id: &str, recipe: &Recipe, components: &Path) -> Result<String, Stri
         }
     }
     let mut list = merge::merge(versions.into_iter().collect());
+    if recipe.soname.is_some() {
+        list.soname.clone_from(&recipe.soname);
+    }
     if let Some(windows) = &recipe.windows {
         let mut rows = Vec::new();
         for exports in &windows.exports {
@@ -233,7 +236,16 @@ mod tests {
     }
 
     /// Libraries all of whose packages are ones that only `tests/run --all` unpacks.
-    const LARGE: [&str; 2] = ["hipblaslt", "rocblas"];
+    const LARGE: [&str; 8] = [
+        "hipblaslt",
+        "migraphx",
+        "miopen",
+        "rccl",
+        "rocblas",
+        "rocsolver",
+        "rocsparse",
+        "roctracer",
+    ];
 
     /// Compares at least one version of every other library.
     #[test]

@@ -20,6 +20,7 @@ pub struct Recipe {
     pub without: Vec<String>,
     #[serde(default)]
     pub without_versions: bool,
+    pub soname: Option<String>,
     pub exports: Vec<Exports>,
     /// Read by `tests/tests/libraries/main.rs`, as `bound`.
     #[serde(default, rename = "call")]

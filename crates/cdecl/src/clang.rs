@@ -160,6 +160,8 @@ impl Clang {
         let mut command = Command::new(&self.program);
         // Prevents a crash report in the directory for temporary files.
         command.args(["-x", "c", "-w", "-fno-crash-diagnostics"]);
+        // Attributes of C23, as in rocsparse.h: `[[deprecated]]`.
+        command.arg("-fdouble-square-bracket-attributes");
         command.args(arguments).args(&self.arguments);
         for define in defines {
             // `NAME` or `NAME VALUE`.

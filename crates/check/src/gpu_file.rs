@@ -441,8 +441,9 @@ mod tests {
             ("libcudart.so", Some(Some("cudart"))),
             ("amdhip64", Some(Some("hip"))),
             ("OPENCL", Some(Some("opencl"))),
-            ("miopen", Some(None)),
-            ("librccl.so.1", Some(None)),
+            ("MIOpen", Some(Some("miopen"))),
+            ("librccl.so.1", Some(Some("rccl"))),
+            ("rocalution", Some(None)),
             ("libacme.so.3", None),
             ("", None),
         ] {

@@ -74,6 +74,8 @@ pub fn source(include: &[String], macros: &[String]) -> String {
 pub fn clang(source: &str, directories: &[PathBuf], arguments: &[&str]) -> Result<Output, String> {
     let mut child = Command::new("clang")
         .args(["-x", "c", "-w", "-ferror-limit=0"])
+        // Attributes of C23, as in rocsparse.h.
+        .arg("-fdouble-square-bracket-attributes")
         .args(arguments)
         .args(
             directories
@@ -137,15 +139,21 @@ pub fn enumerators(
             .iter()
             .find_map(|node| node.value.as_ref()?.as_str());
         let number: i32 = match expression {
-            Some(text) => text
-                .parse()
-                .map_err(|e| format!("{} = {text}: {e}", node.name))?,
+            Some(text) => code(text).map_err(|e| format!("{} = {text}: {e}", node.name))?,
             None => next,
         };
         enumerators.push((node.name.clone(), number));
         next = number.wrapping_add(1);
     }
     Ok(enumerators)
+}
+
+/// A status code as functions return it: 4294967295 (`0xFFFFFFFF` in rocm_smi.h) is -1.
+#[expect(clippy::cast_possible_wrap, reason = "the same 32 bits")]
+fn code(text: &str) -> Result<i32, std::num::ParseIntError> {
+    text.parse::<u32>()
+        .map(|bits| bits as i32)
+        .or_else(|_| text.parse())
 }
 
 /// Id of the enumeration that a typedef names.

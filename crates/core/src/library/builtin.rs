@@ -56,7 +56,9 @@ impl Library {
         };
         for with_table in LIBRARIES.iter().filter(|library| !library.abi.is_empty()) {
             match Self::builtin(with_table.id) {
-                Some(sibling) if sibling.family == family => return sibling.abi.headers(),
+                Some(sibling) if sibling.toolkit_family() == Some(family) => {
+                    return sibling.abi.headers();
+                }
                 _ => {}
             }
         }
