@@ -13,6 +13,7 @@
 #define pair 4
 #define plain 5
 #define out_string 6
+#define null 7
 
 #if SIGNATURE == string
 typedef const char *function_type(int);
@@ -24,6 +25,8 @@ typedef int function_type(int *);
 typedef int function_type(int *, int *);
 #elif SIGNATURE == out_string
 typedef int function_type(int, const char **);
+#elif SIGNATURE == null
+typedef int function_type(void *);
 #else
 typedef int function_type(void);
 #endif
@@ -57,6 +60,8 @@ static void call(const char *how, function_type *function)
     status = function(&a, &b);
 #elif SIGNATURE == out_string
     status = function(1, &answer);
+#elif SIGNATURE == null
+    status = function(NULL);
 #else
     status = function();
 #endif

@@ -32,11 +32,13 @@ pub fn component(path: &str) -> Result<PathBuf> {
     .into())
 }
 
-/// Directory of a wheel's shared libraries: its only directory named `lib`.
+/// Directory of a wheel's shared libraries: its only directory named `lib`, below `nvidia` or, as in `cutensor/lib`, not.
 pub fn wheel_libraries(name: &str) -> Result<PathBuf> {
-    let nvidia = component(&format!("wheels/{name}/nvidia"))?;
-    let libraries: Vec<PathBuf> = std::fs::read_dir(&nvidia)
-        .map_err(|e| format!("{}: {e}", nvidia.display()))?
+    let wheel = component(&format!("wheels/{name}"))?;
+    let nvidia = wheel.join("nvidia");
+    let packages = if nvidia.is_dir() { nvidia } else { wheel };
+    let libraries: Vec<PathBuf> = std::fs::read_dir(&packages)
+        .map_err(|e| format!("{}: {e}", packages.display()))?
         .filter_map(|directory| Some(directory.ok()?.path().join("lib")))
         .filter(|lib| lib.is_dir())
         .collect();
@@ -44,7 +46,7 @@ pub fn wheel_libraries(name: &str) -> Result<PathBuf> {
         [lib] => Ok(lib.clone()),
         _ => Err(format!(
             "{} contains {} lib directories, not 1",
-            nvidia.display(),
+            packages.display(),
             libraries.len()
         )
         .into()),

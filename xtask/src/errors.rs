@@ -108,7 +108,12 @@ fn names(id: &str, recipe: &Recipe, components: &Path) -> Result<CodeNames, Stri
 
 /// Whether an enumerator counts the codes or fixes the size of the type, and is none itself.
 fn counts_codes(name: &str) -> bool {
-    name.ends_with("FORCE_INT") || name == "ncclNumResults" || name == "NVML_ERROR_COUNT"
+    let counts = [
+        "ncclNumResults",
+        "NVML_ERROR_COUNT",
+        "CUSTATEVEC_STATUS_MAX_VALUE",
+    ];
+    name.ends_with("FORCE_INT") || counts.contains(&name)
 }
 
 #[cfg(test)]

@@ -185,7 +185,13 @@ pub fn read(
 }
 
 fn function(node: Node) -> Option<DeclaredFunction> {
-    let spelled = node.ty?.spelled;
+    let ty = node.ty?;
+    // `tcuvidCreateDecoder` if a typedef declares the function.
+    let spelled = if ty.spelled.contains('(') {
+        ty.spelled
+    } else {
+        ty.canonical?
+    };
     Some(DeclaredFunction {
         // `cudaError_t (void **, size_t)`; none of these functions returns a function pointer.
         returns: spelled.split('(').next()?.trim_end().to_owned(),

@@ -114,6 +114,7 @@ pub fn counts_others(name: &str) -> bool {
     words.last().is_some_and(|word| last_words.contains(word))
         || words.ends_with(&["MAX", "ERROR"])
         || words.ends_with(&["MAX", "TARGET", "TYPES"])
+        || words.ends_with(&["MAX", "VALUE"])
         || words.ends_with(&["BLOCKS", "NUMBER"])
         || words.ends_with(&["LIMIT", "RANGE"])
         || words.ends_with(&["FLAGS", "MASK"])
@@ -185,6 +186,7 @@ mod tests {
             "ncclNumTypes",
             "CU_FILE_IO_MAX_ERROR",
             "CU_FILE_MAX_TARGET_TYPES",
+            "CUSTATEVEC_STATUS_MAX_VALUE",
             "HSA_VEN_AMD_AQLPROFILE_BLOCKS_NUMBER",
             "CUPTI_CB_DOMAIN_SIZE",
             "CU_JIT_NUM_OPTIONS",

@@ -1,0 +1,28 @@
+/* The packaged headers of NVDEC have types of its functions, for programs that open the library. */
+#include <stddef.h>
+#include <ffnvcodec/dynlink_cuda.h>
+#include <ffnvcodec/dynlink_nvcuvid.h>
+extern tcuvidCreateDecoder cuvidCreateDecoder;
+extern tcuvidCreateVideoParser cuvidCreateVideoParser;
+extern tcuvidCreateVideoSource cuvidCreateVideoSource;
+extern tcuvidCreateVideoSourceW cuvidCreateVideoSourceW;
+extern tcuvidCtxLock cuvidCtxLock;
+extern tcuvidCtxLockCreate cuvidCtxLockCreate;
+extern tcuvidCtxLockDestroy cuvidCtxLockDestroy;
+extern tcuvidCtxUnlock cuvidCtxUnlock;
+extern tcuvidDecodePicture cuvidDecodePicture;
+extern tcuvidDestroyDecoder cuvidDestroyDecoder;
+extern tcuvidDestroyVideoParser cuvidDestroyVideoParser;
+extern tcuvidDestroyVideoSource cuvidDestroyVideoSource;
+extern tcuvidGetDecodeStatus cuvidGetDecodeStatus;
+extern tcuvidGetDecoderCaps cuvidGetDecoderCaps;
+extern tcuvidGetSourceAudioFormat cuvidGetSourceAudioFormat;
+extern tcuvidGetSourceVideoFormat cuvidGetSourceVideoFormat;
+extern tcuvidGetVideoSourceState cuvidGetVideoSourceState;
+extern tcuvidMapVideoFrame cuvidMapVideoFrame;
+extern tcuvidMapVideoFrame64 cuvidMapVideoFrame64;
+extern tcuvidParseVideoData cuvidParseVideoData;
+extern tcuvidReconfigureDecoder cuvidReconfigureDecoder;
+extern tcuvidSetVideoSourceState cuvidSetVideoSourceState;
+extern tcuvidUnmapVideoFrame cuvidUnmapVideoFrame;
+extern tcuvidUnmapVideoFrame64 cuvidUnmapVideoFrame64;
