@@ -48,6 +48,7 @@ fn generate(recipe: &Recipe, components: &Path) -> Result<String, String> {
     for exports in &recipe.exports {
         versions.push((exports.version, evidence(recipe, exports, components)?));
     }
+    merge::check_sizes(&versions)?;
     let mut list = merge::merge(versions);
     if let Some(windows) = &recipe.windows {
         let mut rows = Vec::new();
@@ -92,6 +93,12 @@ fn evidence(recipe: &Recipe, row: &Exports, components: &Path) -> Result<Version
         for symbol in &mut exports.symbols {
             symbol.version = None;
         }
+    }
+    for symbol in &mut exports.symbols {
+        symbol.copied = recipe.copied.contains(&symbol.name);
+        let update = (recipe.updates.iter()).find(|update| update.function == symbol.name);
+        symbol.updates = update.is_some();
+        symbol.callback = update.and_then(|update| update.callback);
     }
     Ok(VersionSymbols::Exports(exports))
 }
@@ -170,23 +177,27 @@ mod tests {
         Ok(Some(removed.chain(added).collect()))
     }
 
-    /// Functions that a list has in a version.
+    /// Functions that a list has in a version, and data with its size.
     fn names_in(list: &SymbolList, version: Version) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
-        for symbol in list.functions_on("linux") {
+        let data = list.symbols.iter().filter(|symbol| symbol.is_copied());
+        for symbol in list.functions_on("linux").chain(data) {
             let is_present = symbol
                 .releases
                 .iter()
                 .any(|(first, last)| (*first..=*last).contains(&version));
             if is_present || symbol.releases.is_empty() {
-                names.insert(symbol.name.clone());
+                names.insert(match symbol.is_copied() {
+                    true => format!("{}[{}]", symbol.name, symbol.size),
+                    false => symbol.name.clone(),
+                });
             }
         }
         names
     }
 
     /// Libraries all of whose packages are ones that only `tests/run --all` unpacks.
-    const LARGE: [&str; 2] = ["hipblaslt", "rocblas"];
+    const LARGE: [&str; 4] = ["cusparselt", "hipblaslt", "nvshmem", "rocblas"];
 
     /// Compares at least one version of every other library.
     #[test]

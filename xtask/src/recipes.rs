@@ -19,6 +19,10 @@ pub struct Recipe {
     #[serde(default)]
     pub without_versions: bool,
     pub exports: Vec<Exports>,
+    #[serde(default)]
+    pub copied: Vec<String>,
+    #[serde(default)]
+    pub updates: Vec<Update>,
     /// Read by `tests/tests/libraries/main.rs`, as `bound`.
     #[serde(default, rename = "call")]
     pub _call: serde::de::IgnoredAny,
@@ -37,6 +41,14 @@ pub struct Recipe {
     pub windows: Option<Windows>,
     #[serde(default)]
     pub undeclared: Vec<String>,
+}
+
+/// A function that changes the data in [`Recipe::copied`].
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Update {
+    pub function: String,
+    pub callback: Option<u8>,
 }
 
 /// Sources of the functions that only Windows has.
