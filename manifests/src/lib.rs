@@ -81,7 +81,7 @@ libraries![
     "nvjitlink" abi,
     "nvml" abi errors,
     "nvrtc" abi errors,
-    "nvshmem",
+    "nvshmem" abi,
     "nvtx",
     "opencl",
     "rocblas" abi errors,

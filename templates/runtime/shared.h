@@ -302,7 +302,8 @@ struct library {
     int32_t min_version;      /* 0: none */
     int32_t abi_from, abi_below; /* versions for which the ABI table was made */
     const char *version_function;               /* NULL: none */
-    const struct release *releases;             /* ascending; of the last two encodings */
+    const struct release *releases;             /* ascending; of the last two encodings; NULL: the numbers are
+                                                   versions */
     const struct load_name *load_names;         /* by preference, unversioned last; the name NULL
                                                    ends the list */
     const char *const *required_functions;      /* NULL ends each of these lists */

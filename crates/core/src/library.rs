@@ -89,7 +89,7 @@ pub enum VersionEncoding {
     /// `int f(int *v)`, `*v = 10_000_000 * major + 100_000 * minor + patch` (hipRuntimeGetVersion).
     Hip,
     /// `int f(libraryPropertyType type, int *v)` for major, minor and patch of a number of the library's own
-    /// (cufftGetProperty). The ABI table has the releases.
+    /// (cufftGetProperty). The ABI table has the releases; without any, the numbers are those of the versions.
     Property,
     /// `int f(char *text, unsigned size)`, with the driver's branch after the first dot (nvmlSystemGetNVMLVersion).
     /// The ABI table has the releases.
