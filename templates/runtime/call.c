@@ -194,6 +194,8 @@ void *gpustub1_enter(struct slot *slot, struct frame *frame)
         if (mode == TRACE_CALLS)
             trace_answer(slot, spec, frame->result);
     } else {
+        if (spec->hook == HOOK_UPDATE && spec->hook_args)
+            wrap_callback(argument(frame, spec->hook_args - 1));
         frame->observe = observe_result(slot, spec);
     }
     restore_errors(errors);

@@ -46,6 +46,39 @@
  .asciz "\name"
 .endm
 
+/* Data of a library, what was copied to it last, and its slot: the target is the object, by its name, because a program
+ * with a copy relocation has the object itself. The references keep slot and part with the object, which is behind the
+ * pages of the slots and in a section with contents, since one without has no references. */
+.macro gpustub_data library, tables, name, spec, size, align
+ .section .gpustub_data, "awG", %progbits, gpustub1.\library\().\name, comdat
+ .balign \align
+ .globl \name
+ GPUSTUB_HIDE(\name)
+ .type \name, %object
+ .size \name, \size
+\name:
+ .zero \size
+ .p2align 3
+.Lcopied_\name:
+ .zero \size
+ .p2align 2
+ .long .Lslot_\name - ., .Lpart_\library - .
+
+ .section .data.gpustub.b.\library\().\tables\().b.\name, "awG", %progbits, gpustub1.\library\().\name, comdat
+ .p2align 3
+.Lslot_\name:
+ GPUSTUB_WORD \name
+ .long .Linfo_\name - .Lslot_\name, .Lcopied_\name - .Lslot_\name
+#if __SIZEOF_POINTER__ == 4
+ .long 0
+#endif
+
+ .section .rodata.gpustub.\name, "aG", %progbits, gpustub1.\library\().\name, comdat
+.Linfo_\name:
+ .short \spec
+ .asciz "\name"
+.endm
+
 /* Label at a bound of a library's slots: a precedes them, c follows. */
 .macro gpustub_bound library, tables, order, label
  .section .data.gpustub.b.\library\().\tables\().\order, "aw", %progbits
@@ -167,6 +200,7 @@ gpustub1_targets_\name:
 #define GPUSTUB_QUERIED(library)                                                                   \
     gpustub_part library, GPUSTUB_TABLES, .Lpages_first, .Lpages_first, GPUSTUB_RETAIN
 #define GPUSTUB_FN(library, name, spec) gpustub_function library, GPUSTUB_TABLES, name, spec
+#define GPUSTUB_DATA(library, name, spec, size, align) gpustub_data library, GPUSTUB_TABLES, name, spec, size, align
 #define GPUSTUB_ADAPTED(library, name) gpustub_adapted library, GPUSTUB_TABLES, name
 #define GPUSTUB_NULL_ARGUMENT(library, name, argument) gpustub_null_argument library, name, argument
 #define GPUSTUB_ADAPTER(library, name, code) gpustub_adapter library, name, code

@@ -90,7 +90,7 @@ int answer_hook(const struct slot *slot, const struct spec *spec, struct frame *
     struct library_state *state = frame->part->library->state;
     struct module *module;
     frame->result = 0;
-    if (spec->hook == HOOK_CALL || spec->hook == HOOK_COPY_THROUGH)
+    if (spec->hook >= HOOK_CALL) /* a real call */
         return 0;
     if (spec->hook == HOOK_OPEN) {
         if (is_queue_closed(state) || !(module = new_module()))

@@ -180,6 +180,12 @@ ALWAYS_INLINE void *slot_thunk(const struct slot *slot)
     return (char *)slot + (LOAD_RELAXED(&slot->code) & ~SLOT_REASON) + THUNK_OFFSET;
 }
 
+/* The bytes that a slot of data got last. */
+ALWAYS_INLINE void *slot_copied(const struct slot *slot)
+{
+    return (char *)slot + (LOAD_RELAXED(&slot->code) & ~SLOT_REASON);
+}
+
 /* Returns whether a lookup found the stub itself, which is possible if it is exported. */
 ALWAYS_INLINE int is_own_trampoline(const struct slot *slot, const void *target)
 {
@@ -311,6 +317,11 @@ INTERNAL struct result *settle_library(struct library_state *state);
 INTERNAL int is_exiting(void);
 INTERNAL void register_finish(void);
 INTERNAL void *adapt(const struct slot *slot, const struct binding *binding);
+
+/* data.c */
+INTERNAL void copy_data(const struct slot *slot, const struct spec *spec, const void *source);
+INTERNAL void update_data(void);
+INTERNAL void wrap_callback(uintptr_t *callback);
 
 /* hook.c */
 INTERNAL int answer_hook(const struct slot *slot, const struct spec *spec, struct frame *frame);

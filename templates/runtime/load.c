@@ -107,13 +107,17 @@ static void *resolve_target(struct slot *slot, const struct library *library,
         return NULL;
     }
     counts->bound++;
+    if (spec->hook == HOOK_DATA) {
+        copy_data(slot, spec, target);
+        return NULL;
+    }
     if (binding.entry) {
         counts->adapted++;
         target = adapt(slot, &binding);
     } else {
         counts->renamed += binding.name != slot_name(slot);
     }
-    /* Hooks with handles always pass through gpustub1_enter. */
+    /* Hooks with handles, and calls that change data, always pass through gpustub1_enter. */
     return spec->hook == HOOK_NONE || spec->hook == HOOK_COPY_THROUGH ? target : NULL;
 }
 
@@ -225,7 +229,8 @@ static void unbind_part(const struct part *part)
         return;
     for (struct slot *slot = part->first; slot < part->last; slot++) {
         void *thunk = slot_thunk(slot);
-        if (LOAD_ACQUIRE(&slot->target) != thunk)
+        if (LOAD_ACQUIRE(&slot->target) != thunk &&
+            slot_spec(slot, part->library)->hook != HOOK_DATA)
             STORE_RELEASE(&slot->target, thunk);
     }
 }

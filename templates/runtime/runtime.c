@@ -8,6 +8,7 @@
 #include "preload.c"
 #include "version_query.c"
 #include "resolve.c"
+#include "data.c"
 #include "candidate.c"
 #include "search.c"
 #include "load.c"

@@ -39,7 +39,7 @@ struct slot {
     _Alignas(8) void *target; /* jump target of the trampoline: its own thunk, or the real function once bound */
     int32_t info; /* -> struct slot_info */
     int32_t code; /* atomic: -> the trampoline, in the low bits the enum reason that binding found */
-};
+}; /* of HOOK_DATA: the target is the object, and code -> its last value */
 
 /* Reason why a call has no function to jump to. */
 enum reason { REASON_NONE, LIBRARY_MISSING, FUNCTION_MISSING, FUNCTION_REFUSED, UNLOADING };
@@ -97,11 +97,12 @@ struct frame {
  * after storing frame->result. */
 MERGED void *gpustub1_enter(struct slot *slot, struct frame *frame);
 
-/* A call whose result is reported. */
+/* A call whose result is reported, or after which data is copied. */
 struct observed_call {
     OBSERVED_FRAME
     const struct slot *slot;
     const struct spec *spec;
+    char is_reported;
 };
 
 /* Called by gpustub1_slow when an observed function has returned. Frees the record, which stays allocated if
@@ -249,14 +250,16 @@ struct abi_entry {
     uint16_t text;         /* offset in library.abi_texts */
 };
 
-/* Functions that compilers call before main, for each module with device code. */
+/* Functions that compilers call before main, for each module with device code; then those of data.c. */
 enum hook {
     HOOK_NONE,
     HOOK_OPEN,        /* handle f(fatbin): opens a module */
     HOOK_RECORD,      /* void f(handle, ...): registers something with it */
     HOOK_CLOSE,       /* void f(handle): closes the module; never loads the library */
     HOOK_CALL,        /* f(handle, ...): a real call */
-    HOOK_COPY_THROUGH /* f(out, in): where the library lacks it, *out = in */
+    HOOK_COPY_THROUGH, /* f(out, in): where the library lacks it, *out = in */
+    HOOK_UPDATE,       /* a real call that may change the library's data (data.c) */
+    HOOK_DATA          /* no function: the slot's target is a copy of the library's data */
 };
 
 struct spec {
@@ -264,12 +267,13 @@ struct spec {
     uint8_t out_params_len, abi_entries_len;
     uint8_t has_status_if_missing; /* status_if_missing replaces library_missing */
     uint8_t hook;
-    uint8_t hook_args;             /* number of integer arguments of a hook */
+    uint8_t hook_args;             /* number of integer arguments of a hook; HOOK_UPDATE: number, from 1, of
+                                      the argument that is a callback; 0: none */
     uint8_t abi_bounded;           /* refused in versions outside of library.abi_from, abi_below */
     uint16_t out_params;           /* first of out_params_len in library.out_params */
     uint16_t abi_entries;          /* first of abi_entries_len in library.abi_entries; they do not
                                       overlap */
-    int32_t value;
+    int32_t value;                 /* HOOK_DATA: number of bytes */
     int32_t status_if_missing;
     const char *symbol_version;    /* ELF symbol version to bind; NULL: the default version */
     const char *fallback_symbol;   /* bound where the library lacks the function; NULL: nothing */
@@ -298,7 +302,8 @@ struct library {
     int32_t min_version;      /* 0: none */
     int32_t abi_from, abi_below; /* versions for which the ABI table was made */
     const char *version_function;               /* NULL: none */
-    const struct release *releases;             /* ascending; of the last two encodings */
+    const struct release *releases;             /* ascending; of the last two encodings; NULL: the numbers are
+                                                   versions */
     const struct load_name *load_names;         /* by preference, unversioned last; the name NULL
                                                    ends the list */
     const char *const *required_functions;      /* NULL ends each of these lists */

@@ -229,15 +229,19 @@ void trace_answer(const struct slot *slot, const struct spec *spec, uintptr_t re
         trace_result(slot, spec, result);
 }
 
-/* Returns the record of a call whose result is reported; NULL if there is none to report, or no memory. */
+/* Returns the record of a call whose result is reported, or that may change data; NULL if the call is neither, or
+ * memory is short. */
 struct observed_call *observe_result(const struct slot *slot, const struct spec *spec)
 {
     struct observed_call *call = NULL;
-    if (is_tracing() && spec->returns != RETURNS_VOID && spec->returns != RETURNS_ZEROED_STRUCT)
+    int is_reported =
+        is_tracing() && spec->returns != RETURNS_VOID && spec->returns != RETURNS_ZEROED_STRUCT;
+    if (is_reported || spec->hook == HOOK_UPDATE)
         call = calloc(1, sizeof *call);
     if (call) {
         call->slot = slot;
         call->spec = spec;
+        call->is_reported = (char)is_reported;
     }
     return call;
 }
@@ -245,7 +249,10 @@ struct observed_call *observe_result(const struct slot *slot, const struct spec 
 void gpustub1_returned(struct observed_call *call, uintptr_t result)
 {
     const struct saved_errors errors = save_errors();
-    trace_result(call->slot, call->spec, result);
+    if (call->is_reported)
+        trace_result(call->slot, call->spec, result);
+    if (call->spec->hook == HOOK_UPDATE)
+        update_data();
     free(call);
     restore_errors(errors);
 }

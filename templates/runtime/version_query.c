@@ -4,10 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* int f(libraryPropertyType, int *): returns the number of a library; -1: unknown. */
-static int32_t query_property(void *symbol)
+/* int f(libraryPropertyType, int *): returns the number of a library, or without a table of releases its version;
+ * -1: unknown. */
+static int32_t query_property(void *symbol, int has_releases)
 {
-    static const int32_t scales[] = {1000, 100, 1};
+    const int32_t scales[] = {1000, has_releases ? 100 : 10, has_releases};
     int32_t own = 0;
     int (*ask)(int, int *);
     memcpy(&ask, &symbol, sizeof ask);
@@ -60,7 +61,12 @@ int32_t query_version(const struct library *library, void *handle)
         failed = ask(&value, &minor);
         value = value * 1000 + minor * 10;
         break;
-    case ENCODING_PROPERTY: return find_release(library, query_property(symbol));
+    case ENCODING_PROPERTY:
+        value = query_property(symbol, library->releases != NULL);
+        if (library->releases)
+            return find_release(library, value);
+        failed = 0;
+        break;
     case ENCODING_DRIVER: return find_release(library, query_driver(symbol));
     }
     return failed || value < 0 ? 0 : value;

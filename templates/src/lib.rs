@@ -50,6 +50,7 @@ templates![
     "runtime/call.c",
     "runtime/candidate.c",
     "runtime/client.c",
+    "runtime/data.c",
     "runtime/dirs.c",
     "runtime/elf_table.h",
     "runtime/format.c",

@@ -90,6 +90,7 @@ fn generate(id: &str, recipe: &Recipe, components: &Path) -> Result<String, Stri
             declared.get_or_insert_default().extend(names.cloned());
         }
     }
+    merge::check_sizes(&versions)?;
     let mut list = merge::merge(versions.into_iter().collect());
     if recipe.soname.is_some() {
         list.soname.clone_from(&recipe.soname);
@@ -149,6 +150,12 @@ fn evidence(recipe: &Recipe, row: &Exports, components: &Path) -> Result<Version
         for symbol in &mut exports.symbols {
             symbol.version = None;
         }
+    }
+    for symbol in &mut exports.symbols {
+        symbol.copied = recipe.copied.contains(&symbol.name);
+        let update = (recipe.updates.iter()).find(|update| update.function == symbol.name);
+        symbol.updates = update.is_some();
+        symbol.callback = update.and_then(|update| update.callback);
     }
     Ok(VersionSymbols {
         exports: Some(exports),
@@ -220,26 +227,32 @@ mod tests {
         Ok(Some(removed.chain(added).collect()))
     }
 
-    /// Functions that a list has in a version.
+    /// Functions that a list has in a version, and data with its size.
     fn names_in(list: &SymbolList, version: Version) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
-        for symbol in list.functions_on("linux") {
+        let data = list.symbols.iter().filter(|symbol| symbol.is_copied());
+        for symbol in list.functions_on("linux").chain(data) {
             let is_present = symbol
                 .releases
                 .iter()
                 .any(|(first, last)| (*first..=*last).contains(&version));
             if is_present || symbol.releases.is_empty() {
-                names.insert(symbol.name.clone());
+                names.insert(match symbol.is_copied() {
+                    true => format!("{}[{}]", symbol.name, symbol.size),
+                    false => symbol.name.clone(),
+                });
             }
         }
         names
     }
 
     /// Libraries all of whose packages are ones that only `tests/run --all` unpacks.
-    const LARGE: [&str; 8] = [
+    const LARGE: [&str; 10] = [
+        "cusparselt",
         "hipblaslt",
         "migraphx",
         "miopen",
+        "nvshmem",
         "rccl",
         "rocblas",
         "rocsolver",

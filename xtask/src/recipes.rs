@@ -22,6 +22,10 @@ pub struct Recipe {
     pub without_versions: bool,
     pub soname: Option<String>,
     pub exports: Vec<Exports>,
+    #[serde(default)]
+    pub copied: Vec<String>,
+    #[serde(default)]
+    pub updates: Vec<Update>,
     /// Read by `tests/tests/libraries/main.rs`, as `bound`.
     #[serde(default, rename = "call")]
     pub _call: serde::de::IgnoredAny,
@@ -40,6 +44,14 @@ pub struct Recipe {
     pub windows: Option<Windows>,
     #[serde(default)]
     pub undeclared: Vec<String>,
+}
+
+/// A function that changes the data in [`Recipe::copied`].
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Update {
+    pub function: String,
+    pub callback: Option<u8>,
 }
 
 /// Sources of the functions that only Windows has.

@@ -89,7 +89,7 @@ pub enum VersionEncoding {
     /// `int f(int *v)`, `*v = 10_000_000 * major + 100_000 * minor + patch` (hipRuntimeGetVersion).
     Hip,
     /// `int f(libraryPropertyType type, int *v)` for major, minor and patch of a number of the library's own
-    /// (cufftGetProperty). The ABI table has the releases.
+    /// (cufftGetProperty). The ABI table has the releases; without any, the numbers are those of the versions.
     Property,
     /// `int f(char *text, unsigned size)`, with the driver's branch after the first dot (nvmlSystemGetNVMLVersion).
     /// The ABI table has the releases.
@@ -149,8 +149,9 @@ impl Fallback {
     }
 }
 
-/// Role of a function in compilers' start-up code, which calls it before main for each module with
-/// device code. The stub answers without the library and replays the call once the library is loaded.
+/// Role of a function beyond a call. All but [`Self::Update`] are roles in compilers' start-up code, which calls the
+/// function before main for each module with device code. The stub answers without the library and replays the call
+/// once the library is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HookKind {
     /// Opens a module: `handle f(fatbin)`.
@@ -163,14 +164,17 @@ pub enum HookKind {
     Call,
     /// `status f(out, in)`: where a version lacks it, copies the handle `in` to `out`.
     CopyThrough,
+    /// A real call after which the stubs' copies of the library's data are made again. Requested by the symbol list.
+    Update,
 }
 
-/// A function of compilers' start-up code.
+/// A function with a role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hook {
     /// Role.
     pub kind: HookKind,
-    /// Number of integer and pointer arguments.
+    /// Number of integer and pointer arguments. Of [`HookKind::Update`]: number of the argument, from 1, with a function
+    /// of the program that reads the data and that the library calls before it returns; 0: none.
     pub args: u8,
 }
 
@@ -256,7 +260,7 @@ pub struct Library {
     pub fallbacks: ByName<Fallback>,
     /// Functions whose ABI differs between versions.
     pub abi: AbiTable,
-    /// Functions that compilers' start-up code calls before main, by name.
+    /// Functions with a role beyond a call, by name.
     pub hooks: ByName<Hook>,
     /// Symbol bound where a version lacks a function, by the function's name.
     pub fallback_symbols: ByName<String>,

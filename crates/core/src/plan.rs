@@ -28,7 +28,7 @@ pub struct Inputs {
     pub omit_dlopen_notes: bool,
 }
 
-/// One function of a library.
+/// One function of a library, or data that the stub has a copy of.
 #[derive(Debug, PartialEq, Eq, Clone)]
 pub struct Function {
     /// The exported name.
@@ -45,8 +45,10 @@ pub struct Spec {
     /// The function's own name, if its ABI differs between versions of the library:
     /// [`Library::abi`] has the names that are bound in that case.
     pub abi_name: Option<String>,
-    /// Role in compilers' start-up code.
+    /// Role beyond a call.
     pub hook: Option<Hook>,
+    /// Number of bytes of data that the stub has a copy of; 0: a function.
+    pub data_size: u32,
     /// Symbol version to bind (dlvsym) instead of the default one.
     pub symbol_version: Option<String>,
     /// Symbol bound where the library lacks the function.

@@ -12,6 +12,7 @@ mod errors;
 mod initializers;
 mod libraries;
 mod macho;
+mod names;
 mod notes;
 
 use std::fmt::Write as _;
@@ -117,6 +118,12 @@ fn all_tables(plan: &Plan) -> Vec<Tables> {
         .collect()
 }
 
+/// Alignment of data of this size: at least that of any type with it, up to that of vectors.
+fn data_alignment(size: u32) -> u32 {
+    const MAX_ALIGNMENT: u32 = 64;
+    size.next_power_of_two().min(MAX_ALIGNMENT)
+}
+
 /// The functions, of all libraries or only one, as X-macros.
 fn table(plan: &Plan, tables: &[Tables], retain: u8, only: Option<&str>) -> String {
     let mut text = format!(
@@ -144,6 +151,17 @@ fn table(plan: &Plan, tables: &[Tables], retain: u8, only: Option<&str>) -> Stri
         }
         let head = format!("GPUSTUB_FN({id}, ");
         for function in planned.functions.iter() {
+            let data_size = planned.specs[usize::from(function.spec)].data_size;
+            if data_size > 0 {
+                let _ = writeln!(
+                    text,
+                    "GPUSTUB_DATA({id}, {}, {}, {data_size}, {})",
+                    function.name,
+                    function.spec,
+                    data_alignment(data_size)
+                );
+                continue;
+            }
             // Avoids a formatter: thousands of lines.
             let spec = function.spec.to_string();
             for piece in [head.as_str(), &function.name, ", ", &spec, ")\n"] {

@@ -10,13 +10,16 @@
 //! cudaGetErrorString returns=string
 //! hipGetDeviceProperties version=hip_4.2 compat
 //! hipGetDeviceProperties version=hip_6.0
-//! someTable kind=object size=64
+//! someInit updates
+//! someTable kind=object size=64 copied
 //! weakHelper weak
 //! ```
 //!
 //! Lines are sorted by name, then symbol version. A line that starts with `@` applies to the whole
 //! list, `#` starts a comment line. Attributes: `kind=ifunc|notype|object|tls` (`func` is not written),
 //! `weak`, `version=NODE` (ELF symbol version), `compat` (not the default version), `size=N` (data),
+//! `copied` (the stub is an object with a copy of the data), `updates` (the function may change such data: copies are
+//! made again when it returns), `callback=N` (argument N of such a function, from 0, is a function that reads the data),
 //! `system=SYSTEM` (the library of no other system has it: a key of `load-names`),
 //! `releases=RANGES` (releases that have the symbol: `11.8`, `11.8-12.9`, `12.9-` up to the last, several
 //! joined with commas), `returns=CLASS` (result of the function without the library): `status`, `null` (NULL or
@@ -57,7 +60,7 @@ impl SymbolKind {
         ("tls", Self::Tls),
     ];
 
-    /// Whether it is data, which a stub cannot replace.
+    /// Whether it is data, of which a stub can be a copy only.
     pub fn is_data(self) -> bool {
         matches!(self, Self::Object | Self::Tls)
     }
@@ -78,6 +81,13 @@ pub struct Symbol {
     pub compat: bool,
     /// Size in bytes; written for data only.
     pub size: u64,
+    /// Data that the stub is a copy of, from the time at which the library is bound.
+    pub copied: bool,
+    /// A function that may change the library's data: copies are made again when it returns.
+    pub updates: bool,
+    /// Of such a function, the index of the argument with a function of the program that reads the data, and that the
+    /// library may call before it returns.
+    pub callback: Option<u8>,
     /// The only system (`CARGO_CFG_TARGET_OS`) whose library has it; `None`: any.
     pub system: Option<&'static str>,
     /// Result without the library; `None`: unknown.
@@ -95,6 +105,11 @@ impl Symbol {
     /// Whether the library may have it on `os`.
     pub fn is_on(&self, os: &str) -> bool {
         self.system.is_none_or(|system| system == os)
+    }
+
+    /// Whether its stub is an object with a copy of the library's data.
+    pub fn is_copied(&self) -> bool {
+        self.copied && self.kind == SymbolKind::Object
     }
 
     /// Whether it is an inline function of C++, or its vtable, of which the program has its own copy.

@@ -79,6 +79,10 @@ fn symbol(releases: Vec<Version>) -> impl Strategy<Value = Symbol> {
                 size: if kind.is_data() { size } else { 0 },
                 system,
                 returns: returns.filter(|_| !kind.is_data()),
+                // `weak` and `compat` say nothing of these.
+                copied: kind == SymbolKind::Object && compat && (1..=65_536).contains(&size),
+                updates: !kind.is_data() && weak,
+                callback: (!kind.is_data() && weak && compat).then_some((size % 12) as u8),
                 releases: ranges(&releases, &cuts),
             },
         )

@@ -173,6 +173,7 @@ fn fuzz_request() -> EditRequest {
             symbol: "cuInit".into(),
             node: "GPUSTUB_fuzz_cuda".into(),
         }],
+        data: Vec::new(),
         removes_signature: false,
     }
 }

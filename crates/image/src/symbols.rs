@@ -102,9 +102,7 @@ fn exports(bytes: &[u8], options: SymbolRequirements<'_>) -> Result<SymbolList, 
             version: version.map(str::to_owned),
             compat,
             size: if kind.is_data() { symbol.size } else { 0 },
-            system: None,
-            returns: None,
-            releases: Vec::new(),
+            ..Symbol::default()
         });
     }
     list.normalise();

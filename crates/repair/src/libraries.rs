@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gpustub_check::gpu_file::gpu_file;
 use gpustub_core::library::Library;
+use gpustub_core::symbols::Symbol;
 use gpustub_image::edit::Inspection;
 
 /// A library that an image requires and stubs can replace.
@@ -141,13 +142,13 @@ impl Functions {
         Self { by_library }
     }
 
-    /// The library whose stubs have a function that an image binds to `library`.
-    pub fn owner(&self, library: &Library, function: &str) -> Option<&'static Library> {
+    /// The library whose stubs have a function, or a copy of data, that an image binds to `library`.
+    pub fn owner(&self, library: &Library, name: &str) -> Option<&'static Library> {
         self.by_library
             .get(library.id.as_str())?
             .iter()
             .copied()
-            .find(|candidate| has_function(candidate, function))
+            .find(|candidate| has_function(candidate, name) || is_copied(candidate, name))
     }
 }
 
@@ -169,6 +170,12 @@ fn file_names(library: &Library) -> BTreeSet<&str> {
 pub fn has_data(library: &Library, name: &str) -> bool {
     let symbols = library.symbols.lookup(name);
     symbols.iter().any(|symbol| symbol.kind.is_data())
+}
+
+/// Whether stubs of the library have a copy of data of this name.
+pub fn is_copied(library: &Library, name: &str) -> bool {
+    let symbols = library.symbols.lookup(name);
+    symbols.iter().any(Symbol::is_copied)
 }
 
 /// Whether there are stubs of a function of this name in the library.

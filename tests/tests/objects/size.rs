@@ -7,7 +7,7 @@ use gpustub_tests::Result;
 use gpustub_tests::command::succeed;
 use gpustub_tests::elf::{readelf, symbols};
 use gpustub_tests::scratch::scratch;
-use gpustub_tests::stubs::{Machine, Stubs, plan_functions};
+use gpustub_tests::stubs::{Machine, Stubs, plan_functions, plan_or_fail, trap_manifest};
 
 use super::link;
 
@@ -64,6 +64,42 @@ fn unused_stubs_vanish(linker: &str) -> Result<()> {
     Ok(())
 }
 
+/// A program that uses one of many objects with copies of data keeps that one, and one that uses none no byte.
+fn unused_data_vanishes(linker: &str) -> Result<()> {
+    let dir = scratch()?;
+    let mut list = String::from("@gpustub-symbols 1\n");
+    for name in numbered(100) {
+        list += &format!("{name} kind=object size=40 copied\n");
+    }
+    list += "trap_open returns=status\n";
+    let lists = [("trap.symbols", list)];
+    let plan = plan_or_fail(&trap_manifest(""), &lists, &Machine::X86_64.target())?;
+    let archive = Stubs::write(dir.path(), &plan, "cc", &[])?.archive()?;
+    let linker = format!("-fuse-ld={linker}");
+    let flags = [&linker[..], "-Wl,--gc-sections"];
+    let mut sizes = Vec::new();
+    for (used, kept) in [("0", 0), ("trap00007[0]", 1)] {
+        let source = format!(
+            "int trap_open(void);\nextern volatile const char trap00007[40];\n\
+             int main(void)\n{{\n return trap_open() == 0 || {used};\n}}\n"
+        );
+        let program = link(dir.path(), &archive, &source, &flags)?;
+        succeed(&mut Command::new(&program))?;
+        let rows = symbols("--symbols", &program)?;
+        let objects = (rows.iter())
+            .filter(|row| row.kind == "OBJECT" && row.name.starts_with("trap") && row.size == 40);
+        assert_eq!(objects.count(), kept, "{linker}");
+        let sections = readelf(&["--sections"], &program)?;
+        assert_eq!(sections.contains(".gpustub_data"), kept > 0, "{linker}");
+        sizes.push(loaded_bytes(&program)?);
+    }
+    // The object and its last value, two references, slot, name and relocation; symbols and code of the program.
+    let bytes = sizes[1] - sizes[0];
+    println!("{linker}: {bytes} bytes for an object of 40 bytes");
+    assert!(bytes < 250, "{bytes} bytes");
+    Ok(())
+}
+
 /// Size of the loaded sections, without padding between them.
 pub fn loaded_bytes(program: &Path) -> Result<u64> {
     let table = readelf(&["--sections"], program)?;
@@ -82,6 +118,18 @@ pub fn loaded_bytes(program: &Path) -> Result<u64> {
 #[test]
 fn unused_stubs_vanish_with_the_default_linker() -> Result<()> {
     unused_stubs_vanish("bfd")
+}
+
+#[test]
+fn unused_data_vanishes_with_the_default_linker() -> Result<()> {
+    unused_data_vanishes("bfd")
+}
+
+#[test]
+#[ignore = "needs lld and mold: ./tests/run"]
+fn unused_data_vanishes_with_lld_and_mold() -> Result<()> {
+    unused_data_vanishes("lld")?;
+    unused_data_vanishes("mold")
 }
 
 #[test]

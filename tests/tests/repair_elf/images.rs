@@ -196,6 +196,7 @@ pub fn request() -> EditRequest {
             symbol: "cuInit".into(),
             node: "GPUSTUB_p_cuda".into(),
         }],
+        data: Vec::new(),
         removes_signature: false,
     }
 }

@@ -83,6 +83,12 @@ struct Case {
     /// Removes data from the symbol list, as its diagnostic requests.
     #[serde(default)]
     without_data: bool,
+    /// Data of which the stubs have copies.
+    #[serde(default)]
+    copied: Vec<String>,
+    /// Functions that change this data, with the indexes of their callbacks.
+    #[serde(default)]
+    updates: BTreeMap<String, u8>,
     /// Variables for the program; `{dir}` is its directory.
     #[serde(default)]
     environment: BTreeMap<String, String>,
@@ -400,6 +406,11 @@ impl Work {
         let functions = list.symbols.iter_mut();
         for function in functions.filter(|symbol| !symbol.kind.is_data()) {
             function.returns = Some(Returns::Status);
+        }
+        for symbol in &mut list.symbols {
+            symbol.copied = self.case.copied.contains(&symbol.name);
+            symbol.callback = self.case.updates.get(&symbol.name).copied();
+            symbol.updates = symbol.callback.is_some();
         }
         Ok(list)
     }

@@ -14,8 +14,26 @@ pub struct VersionSymbols {
     pub declared: Option<BTreeSet<String>>,
 }
 
-/// Merges ascending versions. Keeps only functions with C names: stubs cannot replace data, and mangled
-/// names and the compiler's helpers are no part of an API.
+/// Fails if copied data has several sizes: a stub has one.
+pub fn check_sizes(versions: &BTreeMap<Version, VersionSymbols>) -> Result<(), String> {
+    let mut sizes = BTreeMap::new();
+    for (version, evidence) in versions {
+        let symbols = evidence.exports.iter().flat_map(|exports| &exports.symbols);
+        for symbol in symbols.filter(|symbol| symbol.is_copied()) {
+            let (first, size) = *sizes.entry(&symbol.name).or_insert((version, symbol.size));
+            if size != symbol.size {
+                return Err(format!(
+                    "`{}` has {size} bytes in {first} and {} in {version}: a stub cannot be a copy",
+                    symbol.name, symbol.size
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Merges ascending versions. Keeps functions with C names, and data that stubs copy: mangled names and the
+/// compiler's helpers are no part of an API.
 ///
 /// A version without its library is between two libraries, or before or after all of them; see [`Evidence::fill`].
 pub fn merge(versions: Vec<(Version, VersionSymbols)>) -> SymbolList {
@@ -156,7 +174,7 @@ const ADDED: [&str; 5] = ["__bss_start", "_edata", "_end", "_fini", "_init"];
 fn is_api(symbol: &Symbol) -> bool {
     let name = &symbol.name[..];
     let is_helper = name.starts_with("_Z") || name.starts_with("__gnu_") || ADDED.contains(&name);
-    !symbol.kind.is_data() && !is_helper
+    (!symbol.kind.is_data() || symbol.is_copied()) && !is_helper
 }
 
 /// Removes a symbol version that is named like the soname. NVIDIA's libraries have one such version, which
@@ -183,6 +201,8 @@ fn ranges(versions: &[Version], presence: &[bool]) -> Vec<(Version, Version)> {
 
 #[cfg(test)]
 mod tests {
+    use gpustub_core::symbols::SymbolKind;
+
     use super::*;
 
     fn exports(soname: &str, symbols: &[(&str, Option<&str>)]) -> VersionSymbols {
@@ -209,6 +229,35 @@ mod tests {
             exports: None,
             declared: Some(names.iter().map(|name| (*name).to_owned()).collect()),
         }
+    }
+
+    #[test]
+    fn copied_data_stays_if_it_has_one_size() {
+        let data = |size| {
+            let mut library = exports("lib.so", &[("f", None), ("x", None), ("y", None)]);
+            let symbols = &mut library.exports.as_mut().expect("exports").symbols;
+            for (symbol, copied) in symbols[1..].iter_mut().zip([true, false]) {
+                symbol.kind = SymbolKind::Object;
+                symbol.size = size;
+                symbol.copied = copied;
+            }
+            library
+        };
+        let versions = |sizes: [u64; 2]| {
+            BTreeMap::from([
+                (Version::new(1, 0), data(sizes[0])),
+                (Version::new(2, 0), data(sizes[1])),
+            ])
+        };
+        assert_eq!(check_sizes(&versions([8, 8])), Ok(()));
+        assert_eq!(
+            check_sizes(&versions([8, 4])),
+            Err("`x` has 8 bytes in 1.0 and 4 in 2.0: a stub cannot be a copy".to_owned())
+        );
+        assert_eq!(
+            merge(versions([8, 8]).into_iter().collect()).to_text(),
+            "@gpustub-symbols 1\n@soname lib.so\n@releases 1.0 2.0\nf\nx kind=object size=8 copied\n"
+        );
     }
 
     #[test]

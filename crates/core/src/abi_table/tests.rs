@@ -351,6 +351,8 @@ fn releases_follow_from_own_numbers() {
             [VersionEncoding::Property, VersionEncoding::Driver].contains(&query.encoding)
         });
         let has_releases = !library.abi.releases().is_empty();
-        assert_eq!(has_own, has_releases, "{}", library.id);
+        // Its numbers are its versions.
+        let is_plain = library.id == "cusparselt";
+        assert_eq!(has_own, has_releases || is_plain, "{}", library.id);
     }
 }

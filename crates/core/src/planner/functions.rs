@@ -16,7 +16,7 @@ use crate::diag::{
 };
 use crate::fields::SYSTEMS;
 use crate::ids::{Id, IndexVec};
-use crate::library::{Fallback, Library, Returns};
+use crate::library::{Fallback, Hook, HookKind, Library, Returns};
 use crate::manifest::Stub;
 use crate::plan::{Function, Spec};
 use crate::reserved::is_of_every_image;
@@ -30,6 +30,8 @@ const MAX_SPECS: usize = u16::MAX as usize;
 struct LeftOut<'a> {
     weak: Vec<&'a str>,
     data: Vec<&'a str>,
+    /// Data with a copy on other systems.
+    not_copied: Vec<&'a str>,
     thread_local: Vec<&'a str>,
     unspellable: Vec<&'a str>,
 }
@@ -137,7 +139,7 @@ impl<'a> Selection<'a> {
             if is_of_every_image(&versions[0].name) || !versions[0].is_on(os) {
                 continue;
             }
-            let Some(symbol) = callable(versions, &mut left_out) else {
+            let Some(symbol) = stubbed(versions, os, &mut left_out) else {
                 continue;
             };
             let name = symbol.name.as_str();
@@ -147,7 +149,15 @@ impl<'a> Selection<'a> {
                 library.fallbacks.get(stem)
             });
             let in_abi_table = library.abi.contains(name);
-            let hook = library.hooks.get(name);
+            let update = Hook {
+                kind: HookKind::Update,
+                args: symbol.callback.map_or(0, |index| index + 1),
+            };
+            let hook = library
+                .hooks
+                .get(name)
+                .copied()
+                .or(symbol.updates.then_some(update));
             let fallback_symbol = library.fallback_symbols.get(name);
             // The linker binds new programs to the default version only; without one, dlsym fails
             // and the version must be named.
@@ -160,12 +170,18 @@ impl<'a> Selection<'a> {
                 hook,
                 symbol_version,
                 fallback_symbol,
+                symbol.is_copied(),
             ) {
-                (None, None, false, None, None, None) => SpecId::from_index(0),
+                (None, None, false, None, None, None, false) => SpecId::from_index(0),
                 _ => specs.add(Spec {
                     fallback: with_returns(fallback, returns),
                     abi_name: in_abi_table.then(|| name.to_owned()),
-                    hook: hook.copied(),
+                    hook,
+                    data_size: if symbol.is_copied() {
+                        u32::try_from(symbol.size).unwrap_or(0)
+                    } else {
+                        0
+                    },
                     symbol_version: symbol_version.cloned(),
                     fallback_symbol: fallback_symbol.cloned(),
                 }),
@@ -241,6 +257,7 @@ impl Planner<'_> {
         let LeftOut {
             weak,
             data,
+            not_copied,
             thread_local,
             unspellable,
         } = left_out;
@@ -252,17 +269,35 @@ impl Planner<'_> {
             );
             self.add(Diagnostic::note(&WEAK_SYMBOL, message), span);
         }
-        for (kind, names) in [("data", data), ("thread-local data", thread_local)] {
+        const COPIES: &str = "a stub is a function, or a copy of data that the program only reads: add `copied` to the \
+                              lines of such data, and remove those of other data";
+        const NO_COPIES: &str = "thread-local data requires linking the library: remove these lines if the program \
+                                 does not use it";
+        for (kind, names, help) in [
+            ("data", data, COPIES),
+            ("thread-local data", thread_local, NO_COPIES),
+        ] {
             if !names.is_empty() {
                 let message = format!("`{id}` has {kind} in its list: {}", listing(names));
-                let help = "only functions can be stubbed, data requires linking the library: \
-                            remove these lines if the program does not use them";
                 let diagnostic = Diagnostic {
                     level,
                     ..Diagnostic::error(&DATA_SYMBOL, message)
                 };
                 self.add(diagnostic.help(help), span);
             }
+        }
+        if !not_copied.is_empty() {
+            let os = &self.target.os;
+            let message = format!(
+                "stubs for {os} have no copy of data of `{id}`: {}",
+                listing(not_copied)
+            );
+            let help = "stubs have copies on Linux and FreeBSD: add `system=linux` to these lines";
+            let diagnostic = Diagnostic {
+                level,
+                ..Diagnostic::error(&DATA_SYMBOL, message)
+            };
+            self.add(diagnostic.help(help), span);
         }
         if !unspellable.is_empty() {
             let message = format!(
@@ -296,8 +331,12 @@ fn with_returns(fallback: Option<&Fallback>, returns: Option<&Returns>) -> Fallb
     fallback
 }
 
+/// Systems on which a stub may be a copy of data. Programs for Windows read data of a DLL through a pointer in its import
+/// library.
+const SYSTEMS_WITH_COPIES: [&str; 2] = ["linux", "freebsd"];
+
 /// Of the versions of a symbol, the one that gets a stub.
-fn callable<'a>(versions: &'a [Symbol], left_out: &mut LeftOut<'a>) -> Option<&'a Symbol> {
+fn stubbed<'a>(versions: &'a [Symbol], os: &str, left_out: &mut LeftOut<'a>) -> Option<&'a Symbol> {
     let symbol = versions
         .iter()
         .max_by_key(|symbol| (!symbol.kind.is_data(), !symbol.compat))?;
@@ -305,7 +344,9 @@ fn callable<'a>(versions: &'a [Symbol], left_out: &mut LeftOut<'a>) -> Option<&'
     // replace that one: lazy-loading must not redirect the program's own calls.
     let reason = if symbol.is_weak_cxx() {
         &mut left_out.weak
-    } else if symbol.kind == SymbolKind::Object {
+    } else if symbol.is_copied() && !SYSTEMS_WITH_COPIES.contains(&os) {
+        &mut left_out.not_copied
+    } else if symbol.kind == SymbolKind::Object && !symbol.copied {
         &mut left_out.data
     } else if symbol.kind == SymbolKind::Tls {
         &mut left_out.thread_local
@@ -316,4 +357,46 @@ fn callable<'a>(versions: &'a [Symbol], left_out: &mut LeftOut<'a>) -> Option<&'
     };
     reason.push(&symbol.name);
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::library::{Hook, HookKind};
+    use crate::manifest::Manifest;
+    use crate::plan::Inputs;
+    use crate::planner::plan;
+    use crate::target::Target;
+
+    /// A copy of data is a stub on systems with ELF files; elsewhere the line is an error that names the system.
+    #[test]
+    fn data_is_copied_where_a_program_has_its_address() {
+        let symbols = "@gpustub-symbols 1\nacmeInit updates callback=1\nacmeTable kind=object size=40 copied\n";
+        let inputs = Inputs {
+            symbol_files: [("acme.symbols".to_owned(), symbols.to_owned())]
+                .into_iter()
+                .collect(),
+            ..Inputs::default()
+        };
+        let body = "schema = 1\n[stub.acme]\nsymbols = \"acme.symbols\"\nload-names = { linux = ['libacme.so.1'], windows = ['acme.dll'] }\n";
+        let (manifest, _) = Manifest::parse("GpuStub.toml", body);
+        let linux = Target::from_triple("x86_64-unknown-linux-gnu").unwrap();
+        let (planned, diagnostics) = plan(&manifest, &linux, &inputs);
+        assert_eq!(diagnostics, []);
+        let acme = &planned.libraries[0];
+        let specs = (acme.functions.iter())
+            .map(|function| &acme.specs[usize::from(function.spec)])
+            .map(|spec| (spec.data_size, spec.hook));
+        let update = Hook {
+            kind: HookKind::Update,
+            args: 2,
+        };
+        assert!(specs.eq([(0, Some(update)), (40, None)]));
+        let windows = Target::from_triple("x86_64-pc-windows-gnu").unwrap();
+        let (_, diagnostics) = plan(&manifest, &windows, &inputs);
+        let messages: Vec<_> = diagnostics.iter().map(|error| &error.message[..]).collect();
+        assert!(
+            messages.contains(&"stubs for windows have no copy of data of `acme`: acmeTable"),
+            "{messages:?}"
+        );
+    }
 }

@@ -5,12 +5,11 @@ use std::fmt::Write as _;
 use super::adapted::adapters;
 use super::errors;
 use super::initializers::{Members, Runs, Texts, int, quote};
+use super::names::{encoding_name, hook_name, role_name};
 use crate::abi_table::{AbiEntry, Adapter, MAX_ARGUMENTS};
 use crate::decode::shared::{MAX_ARGUMENT, MAX_SIZE};
 use crate::library::parse::{MAX_HOOK_ARGS, MAX_PREFIX_LENGTH};
-use crate::library::{
-    HookKind, Out, OutKind, Returns, Role, VersionEncoding, VersionProbe, c_name, override_variable,
-};
+use crate::library::{Out, OutKind, Returns, VersionProbe, c_name, override_variable};
 use crate::plan::{LibraryPlan, Plan, Spec};
 use crate::target::Target;
 use crate::version::Version;
@@ -275,8 +274,14 @@ impl SpecArrays {
                 target.argument_word(*out, &fallback.wide, &fallback.returns),
             );
         }
-        let (returns, number) = returns(&target.result(&fallback.returns));
         let mut row = Members::new();
+        if spec.data_size > 0 {
+            row.set("hook", &"HOOK_DATA");
+            row.set("value", &spec.data_size);
+            row.set_string("symbol_version", spec.symbol_version.as_ref());
+            return row.finish();
+        }
+        let (returns, number) = returns(&target.result(&fallback.returns));
         row.set("returns", &format_args!("RETURNS_{returns}"));
         if let Some(number) = number {
             row.set("value", &number);
@@ -315,16 +320,6 @@ fn returns(returns: &Returns) -> (&'static str, Option<String>) {
         Returns::ErrorName => ("ERROR_NAME", None),
         Returns::ErrorString => ("ERROR_STRING", None),
         Returns::UnknownError(code) => ("UNKNOWN_ERROR", Some(int(code))),
-    }
-}
-
-fn hook_name(kind: HookKind) -> &'static str {
-    match kind {
-        HookKind::Open => "OPEN",
-        HookKind::Record => "RECORD",
-        HookKind::Close => "CLOSE",
-        HookKind::Call => "CALL",
-        HookKind::CopyThrough => "COPY_THROUGH",
     }
 }
 
@@ -477,23 +472,5 @@ fn driver_state(planned: &LibraryPlan, plan: &Plan) -> String {
             format!("&gpustub1_state_{}", c_name(id))
         }
         _ => "NULL".to_owned(),
-    }
-}
-
-fn role_name(role: Role) -> &'static str {
-    match role {
-        Role::Driver => "DRIVER",
-        Role::Toolkit => "TOOLKIT",
-        Role::Loader => "LOADER",
-    }
-}
-
-fn encoding_name(encoding: VersionEncoding) -> &'static str {
-    match encoding {
-        VersionEncoding::Cuda => "CUDA",
-        VersionEncoding::Pair => "PAIR",
-        VersionEncoding::Hip => "HIP",
-        VersionEncoding::Property => "PROPERTY",
-        VersionEncoding::Driver => "DRIVER",
     }
 }

@@ -7,6 +7,7 @@ use crate::diag::{
     self, DUPLICATE_SYMBOL, Diagnostic, MALFORMED_SYMBOL_LIST, UNSUPPORTED_FORMAT, line_column,
 };
 use crate::fields::SYSTEMS;
+use crate::library::parse::MAX_HOOK_ARGS;
 use crate::returns::Returns;
 use crate::suggest::nearest;
 use crate::version::Version;
@@ -16,16 +17,22 @@ const MAX_ERRORS: usize = 20;
 
 const FORMAT: &str = "@gpustub-symbols";
 const DIRECTIVES: [&str; 3] = ["@soname", "@machine", "@releases"];
-const ATTRIBUTES: [&str; 8] = [
+const ATTRIBUTES: [&str; 11] = [
     "kind=",
     "weak",
     "version=",
     "compat",
     "size=",
+    "copied",
+    "updates",
+    "callback=",
     "system=",
     "returns=",
     "releases=",
 ];
+
+/// Maximum size of data that stubs copy: their zeros are in each image.
+const MAX_COPIED_SIZE: u64 = 65536;
 
 /// A word of the text and its location.
 #[derive(Clone)]
@@ -261,6 +268,18 @@ impl<'t> Reader<'t> {
                 name.span,
                 format!("`{}` is data and has `returns=`", name.text),
             );
+        } else if symbol.updates && symbol.kind.is_data() {
+            self.error(
+                name.span,
+                format!("`{}` is data and has `updates`", name.text),
+            );
+        } else if symbol.callback.is_some() && !symbol.updates {
+            self.error(
+                name.span,
+                format!("`{}` has `callback=` without `updates`", name.text),
+            );
+        } else if let Some(problem) = copy_problem(&symbol) {
+            self.error(name.span, format!("`{}` {problem}", name.text));
         } else {
             self.push(symbol, name.span);
         }
@@ -271,9 +290,11 @@ impl<'t> Reader<'t> {
         let error = self.error(word.span, format!("unknown attribute `{}`", word.text));
         error.help = Some(match meant {
             Some(meant) => format!("did you mean `{meant}`?"),
-            None => "attributes are kind=, weak, version=, compat, size=, system=, returns= and \
-                     releases="
-                .to_owned(),
+            None => {
+                "attributes are kind=, weak, version=, compat, size=, copied, updates, callback=, system=, \
+                     returns= and releases="
+                    .to_owned()
+            }
         });
     }
 
@@ -282,6 +303,9 @@ impl<'t> Reader<'t> {
         match key {
             "weak" => symbol.weak = true,
             "compat" => symbol.compat = true,
+            "copied" => symbol.copied = true,
+            "updates" => symbol.updates = true,
+            "callback=" => symbol.callback = Some(index(value)?),
             "kind=" => symbol.kind = SymbolKind::NAMES.iter().find(|(name, _)| *name == value)?.1,
             "version=" if is_name(value) => symbol.version = Some(value.to_owned()),
             "size=" if value.bytes().all(|byte| byte.is_ascii_digit()) => {
@@ -365,12 +389,44 @@ impl<'t> Reader<'t> {
     }
 }
 
+/// Index of an argument.
+fn index(value: &str) -> Option<u8> {
+    let index = value.parse().ok()?;
+    (i64::from(index) < MAX_HOOK_ARGS).then_some(index)
+}
+
+/// Reason why a stub cannot be a copy of the data, as the list requests.
+fn copy_problem(symbol: &Symbol) -> Option<String> {
+    const CXX_TYPES: [&str; 4] = ["_ZTI", "_ZTS", "_ZTT", "_ZTV"];
+    if !symbol.copied {
+        None
+    } else if symbol.kind != SymbolKind::Object {
+        Some("is `copied`, but only data of `kind=object` has copies".to_owned())
+    } else if CXX_TYPES
+        .iter()
+        .any(|prefix| symbol.name.starts_with(prefix))
+    {
+        // Itanium C++ ABI 2.9.1: two types are equal if their names have one address.
+        Some(
+            "describes a C++ type, whose address must be that in the library: no copy serves"
+                .to_owned(),
+        )
+    } else if !(1..=MAX_COPIED_SIZE).contains(&symbol.size) {
+        Some(format!(
+            "is `copied` without a `size=` of 1 to {MAX_COPIED_SIZE} bytes"
+        ))
+    } else {
+        None
+    }
+}
+
 /// Values that the attribute of a key takes, for messages.
 fn values_of(key: &str) -> &'static str {
     match key {
         "kind=" => "one of ifunc, notype, object, tls (a function has no kind=)",
         "version=" => "a symbol version such as OPENCL_1.2",
         "size=" => "a number of bytes",
+        "callback=" => "the index of an argument, from 0 to 11",
         "system=" => "one of linux, freebsd, windows, macos, android",
         "returns=" => {
             "one of status, null, string, void, value:N, zeroed-struct:SIZE and zeroed-hfa:SIZE; a \

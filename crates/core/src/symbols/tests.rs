@@ -138,6 +138,31 @@ fn errors_have_the_location_of_the_mistake() {
             "f kind=tls returns=null",
             "2:1 `f` is data and has `returns=`",
         ),
+        (
+            "f kind=object size=8 updates",
+            "2:1 `f` is data and has `updates`",
+        ),
+        ("f callback=1", "2:1 `f` has `callback=` without `updates`"),
+        (
+            "f updates callback=12",
+            "2:11 `callback=` takes the index of an argument, from 0 to 11",
+        ),
+        (
+            "f copied",
+            "2:1 `f` is `copied`, but only data of `kind=object`",
+        ),
+        (
+            "f kind=tls size=8 copied",
+            "2:1 `f` is `copied`, but only data of `kind=object`",
+        ),
+        (
+            "f kind=object copied",
+            "2:1 `f` is `copied` without a `size=` of 1 to 65536 bytes",
+        ),
+        (
+            "_ZTV4Acme kind=object size=40 copied",
+            "2:1 `_ZTV4Acme` describes a C++ type, whose address must be that in the library",
+        ),
         ("@releases 12.0 11.8", "2:16 the releases are not ascending"),
         ("@releases twelve", "2:11 invalid release `twelve`"),
         ("@sonam x", "2:1 unknown line `@sonam`"),

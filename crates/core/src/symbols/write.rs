@@ -70,6 +70,14 @@ fn symbol(text: &mut String, symbol: &Symbol, latest: Option<&Version>) {
     if symbol.kind.is_data() && symbol.size != 0 {
         let _ = write!(text, " size={}", symbol.size);
     }
+    for (attribute, is_set) in [("copied", symbol.copied), ("updates", symbol.updates)] {
+        if is_set {
+            let _ = write!(text, " {attribute}");
+        }
+    }
+    if let Some(index) = symbol.callback {
+        let _ = write!(text, " callback={index}");
+    }
     if let Some(system) = symbol.system {
         let _ = write!(text, " system={system}");
     }

@@ -73,11 +73,11 @@ impl fmt::Display for EditProblem {
             Self::Filter(tag) => write!(f, "has {tag}, which refers to libraries by name"),
             Self::ManyHeaders => f.write_str("has more headers than the ELF header can count"),
             Self::Data(symbol) => {
-                write!(f, "imports the data `{symbol}`; a stub has functions only")
+                write!(f, "imports the data `{symbol}`, which the stub lacks")
             }
             Self::CopyRelocation(symbol) => write!(
                 f,
-                "has a copy of the data `{symbol}` (copy relocation); a stub has functions only"
+                "has a copy of the data `{symbol}` (copy relocation), which the stub lacks"
             ),
             Self::NotLoaded(file) => write!(
                 f,

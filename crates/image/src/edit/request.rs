@@ -15,6 +15,8 @@ pub struct EditRequest {
     /// Imports without a version that a node of the stub provides. In an image without version needs
     /// ([`Inspection::has_versions`](super::Inspection::has_versions)) they stay without a version.
     pub unversioned: Vec<Unversioned>,
+    /// Data that the stub has, with the size of the library's. Images of other data are not edited.
+    pub data: Vec<String>,
     /// Whether the signature of a PE image, which the edit makes invalid, is removed.
     pub removes_signature: bool,
 }

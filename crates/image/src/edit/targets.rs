@@ -56,12 +56,12 @@ impl Targets {
             nodes,
             imports,
         };
-        targets.refuse(image)?;
+        targets.refuse(image, &request.data)?;
         Ok(targets)
     }
 
-    /// Rejects what a stub cannot provide.
-    fn refuse(&self, image: &Inspection) -> Result<(), EditProblem> {
+    /// Rejects what a stub cannot provide: all data but this.
+    fn refuse(&self, image: &Inspection, data: &[String]) -> Result<(), EditProblem> {
         let is_needed = image.needed.iter().any(|name| self.removed.contains(name));
         if !is_needed && self.imports.iter().all(Option::is_none) {
             return Err(EditProblem::NotNeeded);
@@ -71,10 +71,12 @@ impl Targets {
             if node.is_none() {
                 continue;
             }
-            if import.copied {
+            let has_data = import.kind == ImportKind::Data && data.contains(&import.name);
+            if import.copied && !has_data {
                 return Err(EditProblem::CopyRelocation(import.name.clone()));
             }
-            if matches!(import.kind, ImportKind::Data | ImportKind::ThreadLocal) {
+            let is_data = matches!(import.kind, ImportKind::Data | ImportKind::ThreadLocal);
+            if is_data && !has_data {
                 return Err(EditProblem::Data(import.name.clone()));
             }
             if !versions.insert((&import.name, node)) {

@@ -33,13 +33,7 @@ impl DllExports {
             } else {
                 SymbolKind::Function
             },
-            weak: false,
-            version: None,
-            compat: false,
-            size: 0,
-            system: None,
-            returns: None,
-            releases: Vec::new(),
+            ..Symbol::default()
         });
     }
 }

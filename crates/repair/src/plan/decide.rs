@@ -13,7 +13,8 @@ use gpustub_image::{ImageFormat, ImageKind};
 
 use crate::kept::KeptLibraries;
 use crate::libraries::{
-    Functions, Requirement, has_data, has_function, intersection, replaced_library, requirements,
+    Functions, Requirement, has_data, has_function, intersection, is_copied, replaced_library,
+    requirements,
 };
 use crate::releases::{Majors, header_key};
 
@@ -234,7 +235,7 @@ fn bind_imports(
                 binding
             }
         };
-        check_kind(import)?;
+        check_kind(import, binding.as_ref())?;
         match binding {
             Some(binding) => decision.bind(import, binding)?,
             // A weak import may be missing.
@@ -247,7 +248,7 @@ fn bind_imports(
         requirements.any(|requirement| has_data(requirement.library, name))
     };
     if let Some(name) = unknown.iter().find(is_data) {
-        return Err(format!("imports the data `{name}`; a stub has functions only").into());
+        return Err(no_copy(name).into());
     }
     if let Some(name) = unknown
         .iter()
@@ -270,24 +271,30 @@ fn binding(functions: &Functions, requirement: &Requirement, import: &Imported) 
     })
 }
 
-/// Rejects what is not a function.
-fn check_kind(import: &Imported) -> Result<(), String> {
+/// Rejects data without a copy in the stubs, and what is data on one side only.
+fn check_kind(import: &Imported, binding: Option<&Binding>) -> Result<(), String> {
+    let name = &import.name;
+    let has_copy = binding.is_some_and(|binding| is_copied(binding.owner, name));
     match import.kind {
         ImportKind::Ordinal => Err(format!(
-            "imports function {} of {} by its number, which differs between releases",
-            import.name,
+            "imports function {name} of {} by its number, which differs between releases",
             import.file.as_deref().unwrap_or("a library")
         )),
-        ImportKind::Data | ImportKind::ThreadLocal => Err(format!(
-            "imports the data `{}`; a stub has functions only",
-            import.name
+        ImportKind::ThreadLocal => Err(format!(
+            "imports the thread-local data `{name}`, of which a stub has no copy"
         )),
-        _ if import.copied => Err(format!(
-            "has a copy of the data `{}` (copy relocation); a stub has functions only",
-            import.name
+        ImportKind::Data if !has_copy => Err(no_copy(name)),
+        ImportKind::Data => Ok(()),
+        _ if import.copied => Err(no_copy(name)),
+        ImportKind::Function if has_copy => Err(format!(
+            "imports `{name}` as a function, which is data of the library"
         )),
         _ => Ok(()),
     }
+}
+
+fn no_copy(name: &str) -> String {
+    format!("imports the data `{name}`, of which the stubs have no copy")
 }
 
 /// A function of a library that the image does not need itself: it links libhipblas, which loads the HIP

@@ -11,6 +11,7 @@ use gpustub_image::edit::{EditRequest, Replaced, Unversioned};
 
 use super::decide::{Binding, Decision};
 use super::runpath;
+use crate::libraries::is_copied;
 use crate::names::{self, short_hash, stub_file};
 use crate::package_plan::{
     ImagePlan, PackagePlan, PlanOptions, StubLibrary, StubPlan, unsupported,
@@ -254,6 +255,9 @@ fn request(
             node: node(&binding.replaced.id),
         })
     });
+    let data = (decision.functions.iter())
+        .filter(|(name, binding)| is_copied(binding.owner, name))
+        .map(|(name, _)| name.clone());
     EditRequest {
         stub: stub_file.to_owned(),
         runpath: match decision.format {
@@ -263,6 +267,7 @@ fn request(
         removed_runpath: runpath::removed(graph, decision.id, decision),
         libraries: libraries.collect(),
         unversioned: unversioned.collect(),
+        data: data.collect(),
         removes_signature: options.removes_signatures,
     }
 }

@@ -172,6 +172,11 @@ pub fn fake(fake: &Fake<'_>) -> String {
                 let body = format!("*version = (const int[]){{{parts}}}[property]");
                 ("int property, int *version", body)
             }
+            (VersionEncoding::Property, None) => {
+                let Version { major, minor } = fake.version;
+                let body = format!("*version = (const int[]){{{major}, {minor}, 0}}[property]");
+                ("int property, int *version", body)
+            }
             (VersionEncoding::Driver, Some(branch)) => {
                 let body = format!("snprintf(text, size, \"12.{branch}.01\")");
                 ("char *text, unsigned size", body)
