@@ -195,14 +195,14 @@ fn is_bound_whole(id: &str, real: &Real, program: &Path) -> Result<()> {
     let (mut present, mut lacking) = (BTreeSet::new(), BTreeSet::new());
     for symbol in library.symbols.functions_on("linux") {
         let name = &symbol.name[..];
-        if has(symbol, version) {
+        // A name may have several symbol versions, one of which exists.
+        let versions = library.symbols.lookup(name);
+        if versions.iter().any(|symbol| has(symbol, version)) {
             present.insert(name);
         } else {
             lacking.insert(name);
         }
     }
-    // A name may have several symbol versions, one of which exists.
-    lacking.retain(|name| !present.contains(name));
     let header = HeaderVersion::parse(real.header.as_ref().unwrap_or(&real.version));
     let replaced: Vec<&str> = (lacking.iter().copied())
         .filter(|name| {
