@@ -151,9 +151,37 @@ pub fn implib_library<'a>(image: &PackageImage<'a>) -> Option<&'a str> {
         .find_map(|text| text.strip_prefix(IMPLIB)?.split(':').next())
 }
 
-/// The GPU library that has a function of this name.
+/// The GPU library that has a function of this name; the first by id, if several have it.
 pub fn gpu_library_exporting(function: &str) -> Option<&'static Library> {
-    FUNCTIONS.get(function).copied()
+    gpu_libraries_exporting(function).next()
+}
+
+/// The GPU libraries that have a function of this name: RCCL has NCCL's functions.
+pub fn gpu_libraries_exporting(function: &str) -> impl Iterator<Item = &'static Library> {
+    FUNCTIONS
+        .get(function)
+        .into_iter()
+        .flat_map(|(first, others)| std::iter::once(*first).chain(others.iter().copied()))
+}
+
+/// The GPU library whose function an image means: of several the one that it needs, else one of the toolkit of another
+/// library that it needs.
+pub fn gpu_library_meant(image: &PackageImage<'_>, function: &str) -> Option<&'static Library> {
+    let first = gpu_library_exporting(function)?;
+    let mut others = gpu_libraries_exporting(function).skip(1).peekable();
+    if others.peek().is_none() {
+        return Some(first);
+    }
+    let needed: Vec<&Library> = (image.needed().iter())
+        .filter_map(|name| gpu_file(name)?.library)
+        .collect();
+    let candidates = || gpu_libraries_exporting(function);
+    candidates()
+        .find(|library| needed.iter().any(|needed| needed.id == library.id))
+        .or_else(|| {
+            candidates().find(|library| needed.iter().any(|needed| needed.family == library.family))
+        })
+        .or(Some(first))
 }
 
 /// The names of all functions that gpustub generates stubs for.
@@ -161,17 +189,24 @@ pub fn functions() -> impl Iterator<Item = &'static str> {
     FUNCTIONS.keys().copied()
 }
 
-static FUNCTIONS: LazyLock<HashMap<&'static str, &'static Library>> = LazyLock::new(|| {
-    Library::builtin_ids()
-        .filter_map(Library::builtin)
-        .flat_map(|library| {
-            library
-                .symbols
-                .functions()
-                .map(move |function| (function.name.as_str(), library))
-        })
-        .collect()
-});
+/// Libraries of each function: the first by id, and others.
+static FUNCTIONS: LazyLock<HashMap<&'static str, (&'static Library, Vec<&'static Library>)>> =
+    LazyLock::new(|| {
+        let mut functions = HashMap::new();
+        for library in Library::builtin_ids().filter_map(Library::builtin) {
+            for function in library.symbols.functions() {
+                let (first, others) = functions
+                    .entry(function.name.as_str())
+                    .or_insert_with(|| (library, Vec::new()));
+                // A name may have several symbol versions.
+                let last: &Library = others.last().copied().unwrap_or(first);
+                if last.id != library.id {
+                    others.push(library);
+                }
+            }
+        }
+        functions
+    });
 
 fn has_text(image: &PackageImage<'_>, is_match: impl Fn(&str) -> bool) -> bool {
     image.facts.strings.iter().any(|text| is_match(text))

@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gpustub_check::MISSING_PROVIDER;
 use gpustub_core::abi_table::headers::HeadersMark;
-use gpustub_core::diag::{DYLIB_CRATE, Diagnostic, INCOMPATIBLE_STUBS, Origin};
+use gpustub_core::diag::{DUPLICATE_FUNCTION, DYLIB_CRATE, Diagnostic, INCOMPATIBLE_STUBS, Origin};
 use gpustub_core::ids::IndexVec;
+use gpustub_core::library::Library;
 
 use crate::package_index::PackageIndex;
 
@@ -64,6 +65,7 @@ pub fn analyse(
     // The images that each finding concerns.
     let mut incompatible: BTreeMap<(&str, [PackageIndex; 2]), Vec<&str>> = BTreeMap::new();
     let mut missing: BTreeMap<(PackageIndex, &str), Vec<&str>> = BTreeMap::new();
+    let mut duplicate: BTreeMap<[Provided<'_>; 2], Vec<&str>> = BTreeMap::new();
     let mut diagnostics = Vec::new();
     for image in images {
         let closure = closure(nodes, image);
@@ -85,10 +87,16 @@ pub fn analyse(
             let images = incompatible.entry(conflict).or_default();
             images.push(&image.name);
         }
+        for conflict in duplicates(nodes, &providers) {
+            duplicate.entry(conflict).or_default().push(&image.name);
+        }
     }
     for ((library, pair), images) in &incompatible {
         let pair = pair.map(|package| &nodes[package]);
         diagnostics.push(incompatible_stubs(library, pair, images));
+    }
+    for (&pair, images) in &duplicate {
+        diagnostics.push(duplicate_functions(nodes, pair, images));
     }
     for (&(package, library), images) in &missing {
         diagnostics.push(no_provider(&nodes[package], library, images));
@@ -154,6 +162,70 @@ fn incompatible_pairs<'n>(
         }
     }
     pairs
+}
+
+/// A package, and a library whose stubs it provides.
+type Provided<'n> = (PackageIndex, &'n str);
+
+/// Different libraries of two packages that have functions of one name, such as NCCL and RCCL.
+fn duplicates<'n>(
+    nodes: &'n IndexVec<PackageIndex, PackageNode>,
+    providers: &[PackageIndex],
+) -> Vec<[Provided<'n>; 2]> {
+    let mut provided: Vec<Provided<'n>> = Vec::new();
+    for &package in providers {
+        provided.extend(
+            nodes[package]
+                .provides
+                .keys()
+                .map(|id| (package, id.as_str())),
+        );
+    }
+    let mut pairs = Vec::new();
+    for (index, &first) in provided.iter().enumerate() {
+        for &second in &provided[index + 1..] {
+            // Those of one package are an error of its file.
+            if first.0 != second.0
+                && first.1 != second.1
+                && common_function(first.1, second.1).is_some()
+            {
+                pairs.push([first, second]);
+            }
+        }
+    }
+    pairs
+}
+
+/// The first function that two shipped libraries have.
+fn common_function(first: &str, second: &str) -> Option<&'static str> {
+    let second = Library::builtin(second)?;
+    let mut functions = Library::builtin(first)?.symbols.functions();
+    functions
+        .find(|function| !second.symbols.lookup(&function.name).is_empty())
+        .map(|function| function.name.as_str())
+}
+
+fn duplicate_functions(
+    nodes: &IndexVec<PackageIndex, PackageNode>,
+    pair: [Provided<'_>; 2],
+    images: &[&str],
+) -> Diagnostic {
+    let [(first, first_library), (second, library)] = pair;
+    let message = format!(
+        "`{}` brings stubs of {first_library} and `{}` of {library} into {}: both have {}",
+        nodes[first].name,
+        nodes[second].name,
+        list(images),
+        common_function(first_library, library).unwrap_or_default()
+    );
+    let help = "one program has one of the two: make them features that exclude each other, or build two programs";
+    let error = Diagnostic::error(&DUPLICATE_FUNCTION, message).help(help);
+    let declared = nodes[second].provides[library].origin.clone();
+    with_origin(
+        error,
+        declared,
+        &format!("has functions of {first_library}"),
+    )
 }
 
 fn incompatible_stubs(library: &str, pair: [&PackageNode; 2], images: &[&str]) -> Diagnostic {
@@ -320,6 +392,18 @@ mod tests {
             [
                 "incompatible-stubs: `app` (header version 12) and `lib` (header version 13) bring \
                  incompatible stubs of cudart into bin `0` and bin `2`"
+            ]
+        );
+    }
+
+    #[test]
+    fn libraries_with_functions_of_one_name_are_an_error() {
+        let nodes = nodes(&["app nccl=2 - lib -", "lib rccl=7 - - -"]);
+        assert_eq!(
+            messages(&nodes, &[image(0), image(1)]),
+            [
+                "duplicate-function: `app` brings stubs of nccl and `lib` of rccl into bin `0`: both have \
+                 ncclAllGather"
             ]
         );
     }

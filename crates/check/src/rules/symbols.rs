@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use gpustub_core::code;
 use gpustub_core::manifest::RuleLevel;
 
-use crate::evidence::{gpu_library_exporting, has_gpustub, image_names, is_from_vendor};
+use crate::evidence::{
+    gpu_libraries_exporting, gpu_library_exporting, gpu_library_meant, has_gpustub, image_names,
+    is_from_vendor,
+};
 use crate::gpu_file::{gpu_file, is_standalone, is_system};
 use crate::package::{Package, PackageImage};
 use crate::rule::{Check, Findings, Rule};
@@ -39,7 +42,7 @@ fn unresolved(package: &Package, findings: &mut Findings) {
             .iter()
             .filter(|import| !import.weak && !is_provided(&image, &import.name))
             .map(|import| import.name.as_str());
-        for (name, functions) in by_library(undefined) {
+        for (name, functions) in by_library(&image, undefined) {
             findings.on_image(
                 &UNRESOLVED_GPU_SYMBOL,
                 &image,
@@ -55,14 +58,17 @@ fn unresolved(package: &Package, findings: &mut Findings) {
 
 /// Whether the image needs the library of a GPU function, or an image of the package exports the function.
 fn is_provided(image: &PackageImage<'_>, function: &str) -> bool {
-    let Some(library) = gpu_library_exporting(function) else {
+    let mut libraries = gpu_libraries_exporting(function).peekable();
+    if libraries.peek().is_none() {
         return true;
-    };
-    let needs_library = image
-        .needed()
-        .iter()
-        .filter_map(|name| gpu_file(name)?.library)
-        .any(|needed| needed.id == library.id);
+    }
+    let needs_library = libraries.any(|library| {
+        image
+            .needed()
+            .iter()
+            .filter_map(|name| gpu_file(name)?.library)
+            .any(|needed| needed.id == library.id)
+    });
     needs_library
         || image.package.images().any(|provider| {
             provider
@@ -80,7 +86,7 @@ fn exported_gpu_symbols(package: &Package, findings: &mut Findings) {
     let mut used = UsedExports::new();
     for image in package.images() {
         let imports = image.facts.imports.iter();
-        for library in by_library(imports.map(|import| import.name.as_str())).into_keys() {
+        for library in by_library(&image, imports.map(|import| import.name.as_str())).into_keys() {
             used.extend(image.needed().iter().map(|name| (name.as_str(), library)));
         }
     }
@@ -122,7 +128,7 @@ fn is_used(used: &UsedExports<'_>, image: &PackageImage<'_>, library: &'static s
 
 /// GPU functions that an image exports, by link name of their library.
 fn exported<'a>(image: &PackageImage<'a>) -> BTreeMap<&'static str, BTreeSet<&'a str>> {
-    by_library(image.facts.exports.iter().map(String::as_str))
+    by_library(image, image.facts.exports.iter().map(String::as_str))
 }
 
 /// Whether the file name says that the image is a stub library: `libstub_nvrtc.so`.
@@ -154,13 +160,14 @@ fn is_leaf(name: &str) -> bool {
     }
 }
 
-/// GPU functions among these names, by link name of their library.
+/// GPU functions among these names of an image, by link name of their library.
 fn by_library<'a>(
+    image: &PackageImage<'_>,
     names: impl Iterator<Item = &'a str>,
 ) -> BTreeMap<&'static str, BTreeSet<&'a str>> {
     let mut functions = BTreeMap::<_, BTreeSet<_>>::new();
     for name in names {
-        let library = gpu_library_exporting(name)
+        let library = gpu_library_meant(image, name)
             .filter(|library| !DEFINED_BY_USERS.contains(&library.id.as_str()));
         if let Some(link_name) = library.and_then(|library| library.link_names.first()) {
             functions

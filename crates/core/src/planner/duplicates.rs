@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::Planner;
 use crate::by_name::ByName;
 use crate::diag::{DUPLICATE_FUNCTION, DUPLICATE_STUB_NAME, Diagnostic, listing};
-use crate::library::c_name;
+use crate::library::{Library, c_name};
 use crate::manifest::Stub;
 use crate::plan::{Function, LibraryPlan};
 
@@ -67,7 +67,13 @@ impl Planner<'_> {
                     first.library.id,
                     listing(&names)
                 );
-                let help = "remove them from the symbol list of one of the two";
+                let is_shipped =
+                    |planned: &LibraryPlan| Library::builtin(&planned.library.id).is_some();
+                let help = if is_shipped(first) && is_shipped(second) {
+                    "one program has one of the two: remove the other, or name a feature for each in `required-features`"
+                } else {
+                    "remove them from the symbol list of one of the two"
+                };
                 self.add(
                     Diagnostic::error(&DUPLICATE_FUNCTION, message).help(help),
                     &self.stub_span(id),

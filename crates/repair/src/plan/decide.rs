@@ -319,13 +319,17 @@ fn loaded_by_replaced(requirements: &[Requirement], import: &Imported) -> Option
 }
 
 /// Whether an unknown function has a prefix of one of the replaced libraries, such as `cuda`, and no other GPU
-/// library has it.
+/// library of their toolkits has it: one that NCCL has may be of a newer RCCL.
 fn is_of(requirements: &[Requirement], name: &str) -> bool {
     let prefix = lowercase_prefix(name);
     is_gpu(name)
         && prefix.len() > 1
         && !Library::builtin_ids()
             .filter_map(Library::builtin)
+            .filter(|library| {
+                let mut replaced = requirements.iter().map(|requirement| requirement.library);
+                library.family.is_empty() || replaced.any(|other| other.family == library.family)
+            })
             .any(|library| !library.symbols.lookup(name).is_empty())
         && requirements.iter().any(|requirement| {
             let mut functions = requirement.library.symbols.functions();
