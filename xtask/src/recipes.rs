@@ -91,6 +91,9 @@ pub fn read() -> Result<BTreeMap<String, Recipe>, String> {
                 recipe.defines.clone_from(&headers.defines);
             }
         }
+        if recipe.defines.is_empty() {
+            recipe.defines.push(Vec::new());
+        }
     }
     Ok(recipes)
 }
