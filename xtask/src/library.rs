@@ -44,7 +44,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     clean &= xtask("reference", &[])?;
     if !has_table {
         println!(
-            "{id} has no ABI table: xtask/data/abi.toml describes the keys of `[library.{id}]`"
+            "{id} has no ABI table: xtask/data/abi.toml describes the keys of `[abi]` in its recipe"
         );
     }
     Ok(clean)
