@@ -43,10 +43,15 @@ pub fn are_there(
     Ok(false)
 }
 
-/// Installs components below `directory`, as `tests/components/*.list` name them.
+/// Installs the components that are missing below `directory`, as `tests/components/*.list` name them.
 pub fn install(needed: &BTreeSet<String>, directory: &Path) -> Result<(), String> {
     let own = root().join("tests/components");
-    let mut unlisted = needed.clone();
+    let mut unlisted: BTreeSet<String> = needed
+        .iter()
+        .filter(|component| !directory.join(component).is_dir())
+        .cloned()
+        .collect();
+    let needed = unlisted.clone();
     for (mode, files) in LISTS {
         let lists = tempfile::tempdir().map_err(|e| format!("temporary directory: {e}"))?;
         let mut is_needed = false;
@@ -54,7 +59,7 @@ pub fn install(needed: &BTreeSet<String>, directory: &Path) -> Result<(), String
             let path = own.join(file);
             let text =
                 fs::read_to_string(&path).map_err(|e| format!("`{}`: {e}", path.display()))?;
-            let lines = entries(&text, needed);
+            let lines = entries(&text, &needed);
             is_needed |= !lines.is_empty();
             for line in &lines {
                 unlisted.remove(line.split_whitespace().next().unwrap_or_default());

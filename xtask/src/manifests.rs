@@ -11,7 +11,6 @@ mod merge;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use gpustub_core::symbols::SymbolList;
 use gpustub_core::version::Version;
 use gpustub_image::{SymbolRequirements as ReadOptions, read_library_symbols_file};
 
@@ -195,6 +194,7 @@ fn windows_names(
 #[cfg(test)]
 mod tests {
     use gpustub_core::library::Library;
+    use gpustub_core::symbols::SymbolList;
 
     use super::*;
 

@@ -1,4 +1,4 @@
-//! `recipes.toml`: sources of the symbol lists.
+//! `recipes.toml` and `libraries/*.toml`: sources of the symbol lists.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -42,6 +42,9 @@ pub struct Recipe {
     #[serde(default)]
     pub alike: Vec<String>,
     pub windows: Option<Windows>,
+    /// Read by `abi/recipes.rs`.
+    #[serde(default, rename = "abi")]
+    pub _abi: serde::de::IgnoredAny,
     #[serde(default)]
     pub undeclared: Vec<String>,
 }
@@ -91,10 +94,37 @@ fn version<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Version,
     Version::parse(&text).ok_or_else(|| serde::de::Error::custom(format!("`{text}` is no version")))
 }
 
+/// Texts of `xtask/libraries/*.toml`, by library.
+pub fn library_files() -> Result<BTreeMap<String, String>, String> {
+    let directory = root().join("xtask/libraries");
+    let mut files = BTreeMap::new();
+    if !directory.is_dir() {
+        return Ok(files);
+    }
+    for path in walk(&directory, |path| {
+        path.extension().is_some_and(|e| e == "toml")
+    })? {
+        let id = path.file_stem().unwrap_or_default().to_string_lossy();
+        let text =
+            std::fs::read_to_string(&path).map_err(|e| format!("`{}`: {e}", path.display()))?;
+        files.insert(id.into_owned(), text);
+    }
+    Ok(files)
+}
+
 /// All recipes, by library.
 pub fn read() -> Result<BTreeMap<String, Recipe>, String> {
     let mut recipes: BTreeMap<String, Recipe> = toml::from_str(include_str!("../recipes.toml"))
         .map_err(|e| format!("recipes.toml: {e}"))?;
+    for (id, text) in library_files()? {
+        let recipe =
+            toml::from_str(&text).map_err(|e| format!("xtask/libraries/{id}.toml: {e}"))?;
+        if recipes.insert(id.clone(), recipe).is_some() {
+            return Err(format!(
+                "recipes.toml and xtask/libraries/{id}.toml both have `{id}`"
+            ));
+        }
+    }
     for (id, recipe) in &mut recipes {
         if let Some(headers) = gpustub_cdecl::Headers::for_library(id) {
             if recipe.include.is_empty() {
@@ -103,6 +133,9 @@ pub fn read() -> Result<BTreeMap<String, Recipe>, String> {
             if recipe.defines.is_empty() {
                 recipe.defines.clone_from(&headers.defines);
             }
+        }
+        if recipe.defines.is_empty() {
+            recipe.defines.push(Vec::new());
         }
     }
     Ok(recipes)
@@ -165,8 +198,8 @@ impl Options {
             let recipe = recipes.remove(id);
             let recipe = recipe.ok_or_else(|| {
                 format!(
-                    "xtask/recipes.toml has no `{id}`\n  help: append `[{id}]` with its `exports`; CONTRIBUTING.md has a \
-                     recipe"
+                    "no recipe is for `{id}`\n  help: write xtask/libraries/{id}.toml with its `exports`; CONTRIBUTING.md has \
+                     an example"
                 )
             })?;
             requested.push((id.clone(), recipe));

@@ -3,12 +3,14 @@
 use std::fs;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
 use super::{ends, repository};
 
-fn all() -> String {
+/// The whole table.
+static ALL: LazyLock<String> = LazyLock::new(|| {
     let directory = tempfile::tempdir().unwrap();
     ends(
         0,
@@ -16,16 +18,15 @@ fn all() -> String {
         &["gpustub", "abi", "--all", "--format", "jsonl"],
     )
     .0
-}
+});
 
 #[test]
 fn every_line_has_the_form_of_the_schema() {
     let text = fs::read_to_string(repository().join("docs/abi.schema.json")).unwrap();
     let schema: Value = serde_json::from_str(&text).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
-    let out = all();
     let (mut functions, mut prototypes) = (0, 0);
-    for line in out.lines() {
+    for line in ALL.lines() {
         let function: Value = serde_json::from_str(line).unwrap();
         let errors: Vec<String> = validator
             .iter_errors(&function)
@@ -62,7 +63,7 @@ fn python_reads_the_table() {
         .stdin
         .take()
         .unwrap()
-        .write_all(all().as_bytes())
+        .write_all(ALL.as_bytes())
         .unwrap();
     let output = python.wait_with_output().unwrap();
     assert!(output.status.success());

@@ -18,7 +18,7 @@ use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
 use gpustub_tests::{Failure, Result, repository};
 
-/// Library of `xtask/recipes.toml`. `cargo xtask manifests` reads the other keys.
+/// Recipe of a library, of `xtask/recipes.toml` or `xtask/libraries`. `cargo xtask manifests` reads the other keys.
 #[derive(serde::Deserialize)]
 struct Recipe {
     exports: Vec<Export>,
@@ -65,8 +65,16 @@ struct Real {
 fn cases() -> Result<BTreeMap<String, Case>> {
     let file = repository().join("xtask/recipes.toml");
     let text = fs::read_to_string(&file)?;
-    let recipes: BTreeMap<String, Recipe> =
+    let mut recipes: BTreeMap<String, Recipe> =
         toml::from_str(&text).map_err(|e| format!("{}: {e}", file.display()))?;
+    let directory = repository().join("xtask/libraries");
+    for entry in fs::read_dir(&directory).into_iter().flatten() {
+        let file = entry?.path();
+        let text = fs::read_to_string(&file)?;
+        let recipe = toml::from_str(&text).map_err(|e| format!("{}: {e}", file.display()))?;
+        let id = file.file_stem().unwrap_or_default().to_string_lossy();
+        recipes.insert(id.into_owned(), recipe);
+    }
     let cases = recipes.into_iter().filter_map(|(id, recipe)| {
         let exports = recipe.exports.into_iter().map(|export| Real {
             version: export.version,

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::history::{Evidence, History, history};
 use super::numbers::enumerations;
 use super::reviewed::{self, Accepted, Reviewed};
-use crate::recipes::{find, read_exports, walk};
+use crate::recipes::{find, library_files, read_exports, walk};
 
 /// A table, and its sources.
 pub struct AbiRecipe {
@@ -77,6 +77,7 @@ struct Elsewhere {
 struct File {
     releases: BTreeMap<String, Vec<String>>,
     without: BTreeMap<String, String>,
+    #[serde(default)]
     library: BTreeMap<String, Row>,
 }
 
@@ -96,8 +97,23 @@ pub static RECIPES: LazyLock<Vec<AbiRecipe>> = LazyLock::new(|| {
 const OTHERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/include");
 pub const STAND_INS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/headers");
 
+/// Table of a library in `xtask/libraries`. `recipes.rs` reads the other keys.
+#[derive(Deserialize)]
+struct LibraryFile {
+    abi: Option<Row>,
+}
+
 fn recipes(text: &str) -> Result<Vec<AbiRecipe>, String> {
-    let file: File = toml::from_str(text).map_err(|e| e.to_string())?;
+    let mut file: File = toml::from_str(text).map_err(|e| e.to_string())?;
+    for (id, text) in library_files()? {
+        let library: LibraryFile =
+            toml::from_str(&text).map_err(|e| format!("xtask/libraries/{id}.toml: {e}"))?;
+        if let Some(row) = library.abi
+            && file.library.insert(id.clone(), row).is_some()
+        {
+            return Err(format!("xtask/libraries/{id}.toml has `[abi]`, too"));
+        }
+    }
     let mut recipes = Vec::new();
     for (id, row) in file.library {
         let versions = match &row.versions {
@@ -134,8 +150,8 @@ pub fn recipe(id: &str) -> Result<&'static AbiRecipe, String> {
         .ok_or_else(|| match WITHOUT.get(id) {
             Some(reason) => format!("`{id}` has no ABI table: {reason}"),
             None => format!(
-                "xtask/data/abi.toml has no `{id}`\n  help: append `[library.{id}]`, with the keys that the comment at \
-                 the top describes, and its headers as `[{id}]` to crates/cdecl/libraries.toml"
+                "`{id}` has no ABI table\n  help: append `[abi]` to xtask/libraries/{id}.toml, with the keys that \
+                 xtask/data/abi.toml describes, and `[{id}]` with its headers to crates/cdecl/libraries.toml"
             ),
         })
 }

@@ -13,6 +13,8 @@ const COLUMNS: usize = 3;
 /// Size of a panel, and of the bars in it.
 const PANEL: (usize, usize) = (270, 104);
 const BARS: (usize, usize) = (240, 56);
+/// Distance of bars, for libraries with few releases.
+const MAX_STEP: usize = 30;
 
 /// The picture.
 pub fn svg() -> String {
@@ -65,7 +67,7 @@ fn panel(svg: &mut String, library: &Library) {
         library.id
     );
     let base = 24 + BARS.1;
-    let step = BARS.0 / releases.len();
+    let step = (BARS.0 / releases.len()).min(MAX_STEP);
     for (index, (release, total)) in releases.iter().zip(&counts).enumerate() {
         let added = match index.checked_sub(1).map(|before| releases[before]) {
             Some(before) => functions
