@@ -3,7 +3,7 @@
 use gpustub_check::RULES;
 use gpustub_check::policy::ALL_RULES;
 use gpustub_core::date::Date;
-use gpustub_core::library::Library;
+use gpustub_core::library::{Library, Returns};
 use gpustub_core::suggest::nearest;
 use gpustub_core::version::HeaderChoice;
 use gpustub_workspace::codes::unknown_rule_help;
@@ -70,6 +70,11 @@ pub fn toolkit_release(text: &str) -> Result<FamilyVersion, String> {
         }),
         _ => Err("write it as cuda=12.8 or hip=6.4".into()),
     }
+}
+
+/// `status`, `value:1`.
+pub fn returns(text: &str) -> Result<Returns, String> {
+    Returns::parse(text).ok_or_else(|| format!("write {}", Returns::CLASSES))
 }
 
 /// `2027-01-31`.

@@ -147,4 +147,4 @@ fn acme(directory: &Path) {
 
 const ACME: &str = "schema = 1\n\n[stub.acme]\nload-names = { linux = [\"libacme.so.3\"] }\n\
                     symbols = \"symbols/acme.symbols\"\n\
-                    fallback = { status = 999, string = \"no acme\" }\n";
+                    fallback = { status = 999, string = \"no acme\", returns = \"status\" }\n";

@@ -6,10 +6,6 @@ pub(crate) const MAX_STRUCT_SIZE: i64 = 65_536;
 /// Minimum size of a struct.
 pub(crate) const MIN_STRUCT_SIZE: i64 = 1;
 
-/// The classes of a symbol list, for messages.
-pub(crate) const CLASSES: &str = "one of status, null, string, void, value:N, zeroed-struct:SIZE and zeroed-hfa:SIZE; a \
-                                  SIZE is 1 to 65536 bytes";
-
 /// Return value of a function that cannot be called.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Returns {
@@ -38,6 +34,10 @@ pub enum Returns {
 }
 
 impl Returns {
+    /// The classes of a symbol list, for messages.
+    pub const CLASSES: &str = "one of status, null, string, void, value:N, zeroed-struct:SIZE and zeroed-hfa:SIZE; a \
+                               SIZE is 1 to 65536 bytes";
+
     /// Names in a symbol list, without those that have a number.
     const NAMES: [(&'static str, Self); 4] = [
         ("status", Self::Status),

@@ -7,7 +7,7 @@ use crate::diag::{
     self, DUPLICATE_SYMBOL, Diagnostic, MALFORMED_SYMBOL_LIST, UNSUPPORTED_FORMAT, line_column,
 };
 use crate::fields::SYSTEMS;
-use crate::returns::{CLASSES, Returns};
+use crate::returns::Returns;
 use crate::suggest::nearest;
 use crate::version::Version;
 
@@ -372,7 +372,7 @@ fn values_of(key: &str) -> &'static str {
         "version=" => "a symbol version such as OPENCL_1.2",
         "size=" => "a number of bytes",
         "system=" => "one of linux, freebsd, windows, macos, android",
-        "returns=" => CLASSES,
+        "returns=" => Returns::CLASSES,
         _ => {
             "ascending releases and ranges such as 11.8,12.0-12.9,13.0- whose ends are in @releases"
         }
