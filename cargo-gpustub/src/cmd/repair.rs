@@ -5,6 +5,7 @@
 //! values that `--dry-run` prints.
 
 mod input;
+mod libraries;
 mod output;
 mod plan;
 
@@ -18,19 +19,23 @@ use gpustub_workspace::report::Sources;
 use gpustub_workspace::shell::Shell;
 
 use crate::cli;
+use libraries::UserLibraries;
 use plan::PlannedRepair;
 
 /// Runs the command. Returns whether everything was repaired.
 pub fn run(options: &cli::Repair, shell: &mut Shell) -> Result<bool> {
+    let Some(user) = UserLibraries::read(options, shell)? else {
+        return Ok(false);
+    };
     let mut repairs = Vec::new();
     let mut not_written = Vec::new();
     let mut diagnostics = Vec::new();
     let mut texts = Sources::new();
     {
         let status = shell.status_line("Reading");
-        for input in input::read(options, &status, &mut diagnostics)? {
+        for input in input::read(options, &user.known, &status, &mut diagnostics)? {
             let output = input.output();
-            match plan::plan(input, options, &status, &mut diagnostics, &mut texts)? {
+            match plan::plan(input, options, &user, &status, &mut diagnostics, &mut texts)? {
                 Some(repair) => repairs.push(repair),
                 None => not_written.push(output),
             }
