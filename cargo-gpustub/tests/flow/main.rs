@@ -25,6 +25,7 @@ mod renames;
 mod repair;
 mod repair_again;
 mod repair_kept;
+mod repair_libraries;
 mod repair_wheels;
 mod repair_windows;
 mod sources;
