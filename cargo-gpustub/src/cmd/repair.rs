@@ -9,6 +9,8 @@ mod libraries;
 mod output;
 mod plan;
 
+use std::collections::BTreeSet;
+
 use gpustub_check::ContainerKind;
 use gpustub_core::diag::has_errors;
 use gpustub_repair::StubPlan;
@@ -29,12 +31,14 @@ pub fn run(options: &cli::Repair, shell: &mut Shell) -> Result<bool> {
     };
     let mut repairs = Vec::new();
     let mut not_written = Vec::new();
+    let mut needed = BTreeSet::new();
     let mut diagnostics = Vec::new();
     let mut texts = Sources::new();
     {
         let status = shell.status_line("Reading");
         for input in input::read(options, &user.known, &status, &mut diagnostics)? {
             let output = input.output();
+            needed.extend(user.needed_by(&input.package));
             match plan::plan(input, options, &user, &status, &mut diagnostics, &mut texts)? {
                 Some(repair) => repairs.push(repair),
                 None => not_written.push(output),
@@ -42,6 +46,11 @@ pub fn run(options: &cli::Repair, shell: &mut Shell) -> Result<bool> {
         }
     }
     shell.diagnostics(&diagnostics, &texts)?;
+    for (id, names) in user.ids_and_names() {
+        if !needed.contains(id) {
+            shell.note(format!("no file needs `{id}` ({})", names.join(", ")));
+        }
+    }
     output::refuse_to_replace(&repairs, options)?;
     for repair in &repairs {
         show_plan(repair, options, shell);

@@ -155,74 +155,6 @@ pub fn gpu_file(name: &str) -> Option<GpuFile> {
     })
 }
 
-/// The file of a user-defined library, recognized as [`gpu_file`] recognizes shipped ones: by its load names, also with the
-/// hash of a bundling tool, and with a longer version. A library of another version is another one.
-pub fn user_defined_file(library: &'static Library, name: &str) -> Option<GpuFile> {
-    let names = |system| library.load_names.get(system).into_iter().flatten();
-    let file = |system, stem: &str, version: &str, hashed| GpuFile {
-        stem: stem.to_owned(),
-        role: library.role,
-        major: version
-            .split(['_', '.'])
-            .next()
-            .and_then(|number| number.parse().ok()),
-        version: version.to_owned(),
-        hashed,
-        system,
-        library: Some(library),
-    };
-    if let Some(file_stem) = dll_stem(name) {
-        let is_named = |stem: &str| {
-            names("windows").any(|load_name| {
-                dll_stem(&load_name.name).is_some_and(|known| known.eq_ignore_ascii_case(stem))
-            })
-        };
-        let (file_stem, hashed) = match is_named(file_stem) {
-            true => (file_stem, false),
-            false => (unhashed(file_stem).filter(|stem| is_named(stem))?, true),
-        };
-        let (stem, version) = split_version(file_stem);
-        return Some(file("windows", stem, version, hashed));
-    }
-    // Sonames of plugins may lack the `lib`.
-    if names("linux").any(|load_name| load_name.name == name) {
-        let (stem, version) = split(name).unwrap_or((name, ""));
-        return Some(file("linux", stem, version, false));
-    }
-    let (stem, version) = split(name)?;
-    let is_named = |stem: &str| {
-        names("linux").any(|load_name| {
-            split(&load_name.name).is_some_and(|(known_stem, known_version)| {
-                let is_longer = || version.strip_prefix(known_version)?.strip_prefix('.');
-                known_stem == stem
-                    && (version == known_version
-                        || (!known_version.is_empty() && is_longer().is_some()))
-            })
-        })
-    };
-    let (stem, hashed) = match is_named(stem) {
-        true => (stem, false),
-        false => (unhashed(stem).filter(|stem| is_named(stem))?, true),
-    };
-    Some(file("linux", stem, version, hashed))
-}
-
-/// Whether a name is that of another version of a user-defined library: `libacme.so.4` for `libacme.so.3`.
-pub fn is_other_version(library: &Library, name: &str) -> bool {
-    let stem_of = |name: &str| match dll_stem(name) {
-        Some(file_stem) => dll_key(split_version(unhashed(file_stem).unwrap_or(file_stem)).0),
-        None => {
-            let stem = split(name).map_or("", |(stem, _)| unhashed(stem).unwrap_or(stem));
-            stem.to_owned()
-        }
-    };
-    let stem = stem_of(name);
-    !stem.is_empty()
-        && (library.load_names.iter())
-            .flat_map(|(_, names)| names)
-            .any(|load_name| stem_of(&load_name.name) == stem)
-}
-
 /// The GPU library that a DLL of this name, without `.dll`, is.
 fn gpu_dll(file_stem: &str) -> Option<GpuFile> {
     let find = |file_stem| {
@@ -270,7 +202,7 @@ pub(crate) fn split(name: &str) -> Option<(&str, &str)> {
 }
 
 /// The name of a DLL without `.dll`, whose case Windows ignores.
-fn dll_stem(name: &str) -> Option<&str> {
+pub(crate) fn dll_stem(name: &str) -> Option<&str> {
     let (stem, extension) = name.rsplit_once('.')?;
     extension.eq_ignore_ascii_case("dll").then_some(stem)
 }
@@ -280,7 +212,7 @@ pub(crate) fn split_dll(name: &str) -> Option<(&str, &str)> {
     Some(split_version(dll_stem(name)?))
 }
 
-fn split_version(file_stem: &str) -> (&str, &str) {
+pub(crate) fn split_version(file_stem: &str) -> (&str, &str) {
     let is_version = |text: &str| {
         let mut bytes = text.bytes();
         text.starts_with(|c: char| c.is_ascii_digit())
@@ -295,7 +227,7 @@ fn split_version(file_stem: &str) -> (&str, &str) {
 
 /// The key by which DLLs are compared: the name before its version in lower case, without the `64` or a version that
 /// follows it at once, as in `hiprtc0700.dll`.
-fn dll_key(name: &str) -> String {
+pub(crate) fn dll_key(name: &str) -> String {
     let name = name.trim_end_matches(|c: char| c.is_ascii_digit());
     name.to_ascii_lowercase()
 }
@@ -345,7 +277,7 @@ pub fn impersonated_library(name: &str) -> Option<&str> {
 
 /// The stem without the hash that tools append: `-` (auditwheel) or `.` (torchvision's), and
 /// eight hexadecimal digits.
-fn unhashed(stem: &str) -> Option<&str> {
+pub(crate) fn unhashed(stem: &str) -> Option<&str> {
     let (stem, hash) = stem.rsplit_once(['-', '.'])?;
     (hash.len() >= 8 && hash.bytes().all(|b| b.is_ascii_hexdigit())).then_some(stem)
 }

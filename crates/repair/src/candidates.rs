@@ -27,7 +27,7 @@ pub fn is_candidate(image: &PackageImage<'_>, known: &KnownLibraries) -> bool {
             .iter()
             .chain(nodes)
             .chain(delayed)
-            .any(|name| known.is_file(name))
+            .any(|name| known.is_file(name) || known.other_version(name).is_some())
 }
 
 /// Paths of images that import GPU functions without needing a GPU library. Those that are loaded with a

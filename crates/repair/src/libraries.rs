@@ -6,7 +6,8 @@ use gpustub_check::PackageImage;
 use gpustub_check::evidence::{
     gpu_library_exporting, image_names, is_from_vendor, opens_libraries,
 };
-use gpustub_check::gpu_file::{GpuFile, gpu_file, is_other_version, user_defined_file};
+use gpustub_check::gpu_file::{GpuFile, gpu_file};
+use gpustub_check::user_defined::{is_other_version, user_defined_file};
 use gpustub_core::library::Library;
 use gpustub_image::edit::Inspection;
 

@@ -240,11 +240,14 @@ fn repaired_in_part(package: &Package, decision: &Decision) -> Diagnostic {
     let lazy: Vec<&str> = (decision.requirements.iter())
         .map(|requirement| requirement.library.id.as_str())
         .collect();
-    let are = if names.len() == 1 { "is" } else { "are" };
+    let (are, need) = match names.len() {
+        1 => ("is", "it needs"),
+        _ => ("are", "they need"),
+    };
     let reason = format!("is repaired in part: it {}", reasons.join("; it "));
     unsupported(package, &decision.path, Level::Warning, &reason).help(format!(
-        "it starts only where {} {are} installed, and what these need is found without this image; its functions of \
-         {} are bound at their first call, to any major",
+        "it starts only where {} {are} installed, with all that {need}; its functions of {} are bound at their \
+         first call, to any major",
         listing(&names),
         listing(&lazy)
     ))

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use gpustub_check::Package;
 use gpustub_check::gpu_file::gpu_file;
 use gpustub_core::diag::{MISSING_LOAD_NAME, UNKNOWN_RESULT, has_errors};
 use gpustub_core::library::{Library, Returns};
@@ -77,6 +78,28 @@ impl UserLibraries {
         }
         user.known = KnownLibraries::new(descriptions);
         Ok(Some(user))
+    }
+
+    /// Ids of the libraries that images of a package need.
+    pub fn needed_by<'a>(
+        &'a self,
+        package: &'a Package,
+    ) -> impl Iterator<Item = &'static str> + 'a {
+        package
+            .all_images()
+            .flat_map(|image| image.needed().iter().chain(&image.facts.delayed))
+            .filter_map(|name| self.known.file(name)?.library)
+            .map(|library| library.id.as_str())
+    }
+
+    /// Ids of all libraries, each with its load names.
+    pub fn ids_and_names(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
+        self.libraries.iter().map(|user| {
+            let load_names = user.stub.custom.load_names.iter();
+            let names = load_names.flat_map(|(_, names)| names);
+            let names = names.map(|name| name.value.name.as_str()).collect();
+            (user.stub.id.value.as_str(), names)
+        })
     }
 
     /// Adds the tables and lists of the user-defined libraries of a stub library. Its functions are those that images import.

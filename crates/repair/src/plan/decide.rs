@@ -85,21 +85,19 @@ pub fn decide(
     inspection: &Inspection,
     passed_on: &[Requirement],
 ) -> Result<Option<Decision>, Refusal> {
-    let mut left = Vec::new();
-    for refusal in unavailable_libraries(graph, kept, id, inspection) {
-        if !options.is_partial {
-            return Err(refusal.or("`--partial` repairs it for its other libraries"));
-        }
-        left.push(refusal);
-    }
+    let mut left = unavailable_libraries(graph, kept, id, inspection);
     loop {
         match decide_without(graph, kept, id, inspection, passed_on, &left) {
-            Err(refusal) if options.is_partial && can_keep(&refusal, passed_on) => {
-                left.push(refusal)
+            Err(refusal) if can_keep(&refusal, passed_on) => left.push(refusal),
+            result if left.is_empty() => return result,
+            Ok(Some(decision)) if options.is_partial => {
+                return Ok(Some(Decision { left, ..decision }));
             }
-            Ok(None) if !left.is_empty() => return Err(left.swap_remove(0)),
-            Ok(decision) => return Ok(decision.map(|decision| Decision { left, ..decision })),
-            Err(refusal) => return Err(refusal),
+            Ok(Some(_)) => {
+                let refusal = left.swap_remove(0);
+                return Err(refusal.or("`--partial` repairs it for its other libraries"));
+            }
+            Ok(None) | Err(_) => return Err(left.swap_remove(0)),
         }
     }
 }
