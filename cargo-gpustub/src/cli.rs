@@ -21,7 +21,7 @@ pub use crate::cli::add::*;
 pub use crate::cli::archive::*;
 pub use crate::cli::complete::{complete_if_requested, registration};
 pub use crate::cli::options::*;
-pub use crate::cli::values::FamilyVersion;
+pub use crate::cli::values::{FamilyVersion, RepairedLibrary};
 use gpustub_workspace::output::{Color, MessageFormat, Verbosity};
 
 /// No findings.

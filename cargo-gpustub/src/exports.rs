@@ -7,16 +7,25 @@ use gpustub_core::diag::{
     DATA_SYMBOL, DECORATED_SYMBOL, Diagnostic, RESERVED_SYMBOL, WEAK_SYMBOL, listing,
 };
 use gpustub_core::reserved::{is_of_every_image, owner};
-use gpustub_core::symbols::SymbolList;
+use gpustub_core::symbols::{Symbol, SymbolList};
 use gpustub_image::{Error, LibraryExports, read_exports_file};
+
+/// Exports of a library.
+pub struct StubbableExports {
+    /// Functions that get a stub.
+    pub exports: LibraryExports,
+    /// Data and weak C++ symbols, which get none.
+    pub left_out: Vec<Symbol>,
+}
 
 /// Exports of a library for `symbols` of a stub table, and diagnostics about the symbols that the list leaves
 /// out. `is_allowed`: whether a reserved name is a function of the library all the same.
 pub fn read(
     file: &Path,
     is_allowed: &dyn Fn(&str) -> bool,
-) -> Result<(LibraryExports, Vec<Diagnostic>), Error> {
+) -> Result<(StubbableExports, Vec<Diagnostic>), Error> {
     let mut exports = read_exports_file(file, Default::default())?;
+    let mut left_out = Vec::new();
     let (mut weak, mut reserved, mut data) = (Vec::new(), Vec::new(), Vec::new());
     exports.list.symbols.retain(|symbol| {
         let names = if is_of_every_image(&symbol.name) {
@@ -31,6 +40,9 @@ pub fn read(
             return true;
         };
         names.push(symbol.name.clone());
+        if owner(&symbol.name).is_none() {
+            left_out.push(symbol.clone());
+        }
         false
     });
     let file = slashes(file);
@@ -69,7 +81,7 @@ pub fn read(
         diagnostics.push(Diagnostic::note(&RESERVED_SYMBOL, message).help(help));
     }
     diagnostics.extend(data_warning(&file.to_string(), &data));
-    Ok((exports, diagnostics))
+    Ok((StubbableExports { exports, left_out }, diagnostics))
 }
 
 /// Warning about all data of a library that programs may use.

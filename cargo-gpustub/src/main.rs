@@ -11,6 +11,7 @@ mod scratch;
 mod shipped;
 mod state;
 mod toolkit;
+mod user_defined;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -316,7 +316,11 @@ fn a_user_defined_library_reads_its_symbol_list() {
     let error = package.error();
     assert!(error.contains("symbols/acme.symbols:3:"), "{error}");
 
-    fs::write(&list, "@gpustub-symbols 1\nacmeClose\nacmeOpen\n").unwrap();
+    fs::write(
+        &list,
+        "@gpustub-symbols 1\nacmeClose returns=void\nacmeOpen returns=status\n",
+    )
+    .unwrap();
     let output = package.output();
     let line = "cargo::rerun-if-changed=symbols/acme.symbols";
     assert!(lines(&output).iter().any(|l| l == line), "{output:?}");

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use gpustub_core::library::Returns;
 use gpustub_workspace::selection::Selection;
 
-use crate::cli::values::{FamilyVersion, header_version, toolkit_release};
+use crate::cli::values::{FamilyVersion, header_version, returns, toolkit_release};
 
 /// `add`.
 #[derive(Debug, Args)]
@@ -72,6 +73,11 @@ pub struct AddOwn {
         allow_hyphen_values = true
     )]
     pub clang_arg: Vec<String>,
+    /// Result of the functions for which no header is read: status, null, value:1
+    ///
+    /// Written as `fallback.returns` of the table.
+    #[arg(long, value_name = "CLASS", requires = "from", value_parser = returns)]
+    pub returns: Option<Returns>,
 }
 
 /// The options of `add` about the `[toolkit]` table.

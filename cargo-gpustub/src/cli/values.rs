@@ -1,9 +1,11 @@
 //! Parsers of option values, whose errors show the expected form.
 
+use std::path::PathBuf;
+
 use gpustub_check::RULES;
 use gpustub_check::policy::ALL_RULES;
 use gpustub_core::date::Date;
-use gpustub_core::library::Library;
+use gpustub_core::library::{Library, Returns};
 use gpustub_core::suggest::nearest;
 use gpustub_core::version::HeaderChoice;
 use gpustub_workspace::codes::unknown_rule_help;
@@ -70,6 +72,36 @@ pub fn toolkit_release(text: &str) -> Result<FamilyVersion, String> {
         }),
         _ => Err("write it as cuda=12.8 or hip=6.4".into()),
     }
+}
+
+/// A library of `repair --library`.
+#[derive(Debug, Clone)]
+pub struct RepairedLibrary {
+    /// Name of its table.
+    pub id: String,
+    /// File that describes it; `None`: the table of `GpuStub.toml`.
+    pub file: Option<PathBuf>,
+}
+
+/// `acme`, `acme=libacme.so.3`.
+pub fn repaired_library(text: &str) -> Result<RepairedLibrary, String> {
+    let (id, file) = match text.split_once('=') {
+        Some((_, "")) => return Err("write it as acme=path/to/libacme.so.3".into()),
+        Some((id, file)) => (id, Some(PathBuf::from(file))),
+        None => (text, None),
+    };
+    if id.contains(['/', '\\', '.']) {
+        return Err(format!("write it with a name: acme={text}"));
+    }
+    Ok(RepairedLibrary {
+        id: id.to_owned(),
+        file,
+    })
+}
+
+/// `status`, `value:1`.
+pub fn returns(text: &str) -> Result<Returns, String> {
+    Returns::parse(text).ok_or_else(|| format!("write {}", Returns::CLASSES))
 }
 
 /// `2027-01-31`.

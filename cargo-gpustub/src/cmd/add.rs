@@ -2,7 +2,6 @@
 
 mod custom;
 mod offer;
-mod system;
 mod toolkit;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,7 +38,9 @@ pub fn edits(options: &cli::Add, shell: &mut Shell) -> Result<Option<Pending>> {
     let package = workspace.selected_package(|_| true)?;
     if let Some(file) = &options.own.from {
         return match declared(&workspace, package, shell)? {
-            Some(declared) => custom::edits(options, file, &declared, shell),
+            Some(declared) => {
+                custom::edits(options, file, &declared, !options.changes.no_sync, shell)
+            }
             None => Ok(None),
         };
     }
@@ -70,7 +71,7 @@ fn edits_without_package(
         return Ok(None);
     }
     if let Some(file) = &options.own.from {
-        return custom::edits(options, file, &declared, shell);
+        return custom::edits(options, file, &declared, false, shell);
     }
     let Some(libraries) = libraries(options, shell)? else {
         return Ok(None);

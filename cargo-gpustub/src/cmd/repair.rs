@@ -5,8 +5,11 @@
 //! values that `--dry-run` prints.
 
 mod input;
+mod libraries;
 mod output;
 mod plan;
+
+use std::collections::BTreeSet;
 
 use gpustub_check::ContainerKind;
 use gpustub_core::diag::has_errors;
@@ -18,25 +21,36 @@ use gpustub_workspace::report::Sources;
 use gpustub_workspace::shell::Shell;
 
 use crate::cli;
+use libraries::UserLibraries;
 use plan::PlannedRepair;
 
 /// Runs the command. Returns whether everything was repaired.
 pub fn run(options: &cli::Repair, shell: &mut Shell) -> Result<bool> {
+    let Some(user) = UserLibraries::read(options, shell)? else {
+        return Ok(false);
+    };
     let mut repairs = Vec::new();
     let mut not_written = Vec::new();
+    let mut needed = BTreeSet::new();
     let mut diagnostics = Vec::new();
     let mut texts = Sources::new();
     {
         let status = shell.status_line("Reading");
-        for input in input::read(options, &status, &mut diagnostics)? {
+        for input in input::read(options, &user.known, &status, &mut diagnostics)? {
             let output = input.output();
-            match plan::plan(input, options, &status, &mut diagnostics, &mut texts)? {
+            needed.extend(user.needed_by(&input.package));
+            match plan::plan(input, options, &user, &status, &mut diagnostics, &mut texts)? {
                 Some(repair) => repairs.push(repair),
                 None => not_written.push(output),
             }
         }
     }
     shell.diagnostics(&diagnostics, &texts)?;
+    for (id, names) in user.ids_and_names() {
+        if !needed.contains(id) {
+            shell.note(format!("no file needs `{id}` ({})", names.join(", ")));
+        }
+    }
     output::refuse_to_replace(&repairs, options)?;
     for repair in &repairs {
         show_plan(repair, options, shell);

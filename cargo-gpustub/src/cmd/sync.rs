@@ -19,7 +19,7 @@ use gpustub_workspace::tables::{Declared, Members};
 use gpustub_workspace::workspace::{Depth, Workspace, host_triple, target};
 
 use crate::cli;
-use crate::state::{dlopen, pending};
+use crate::state::{dlopen, pending, plan_errors};
 use crate::toolkit::SyncProgress;
 
 /// Runs the command.
@@ -96,7 +96,7 @@ fn sync(
         return left::run(options, &workspace, &unselected, shell);
     }
     let root = Declared::read_root(&workspace)?;
-    if !report_plans(&declared, root.as_ref(), &target, shell)? {
+    if !report_plans(&declared, root.as_ref(), &target, edits.is_some(), shell)? {
         return Ok(false);
     }
 
@@ -170,16 +170,21 @@ fn sync(
     Ok(is_clean)
 }
 
-/// Reports the errors of the plans of all tables. Returns whether there are none.
+/// Reports the errors of the plans of all tables. Returns whether there are none. `has_edits`: whether another command
+/// changes tables.
 fn report_plans(
     declared: &[(&Package, Declared)],
     root: Option<&Declared>,
     target: &Target,
+    has_edits: bool,
     shell: &mut Shell,
 ) -> Result<bool> {
     let mut is_clean = true;
     for tables in declared.iter().map(|(_, tables)| tables).chain(root) {
-        let (_, diagnostics) = tables.plan(target, &tables.inputs);
+        let (_, mut diagnostics) = tables.plan(target, &tables.inputs);
+        if has_edits {
+            plan_errors::allow_unknown_results(&mut diagnostics);
+        }
         shell.diagnostics(&diagnostics, &tables.sources())?;
         is_clean &= !has_errors(&diagnostics);
     }

@@ -2,7 +2,7 @@
 
 use cargo_metadata::Package;
 use gpustub_core::diag::{
-    DUPLICATE_DEVICE_SYMBOL, Diagnostic, INDIRECT_DEVICE_LIBRARY, has_errors,
+    DUPLICATE_DEVICE_SYMBOL, Diagnostic, INDIRECT_DEVICE_LIBRARY, Level, UNKNOWN_RESULT, has_errors,
 };
 use gpustub_core::manifest::LibraryType;
 use gpustub_core::plan::{Inputs, Plan};
@@ -55,4 +55,15 @@ fn shared_stubs(declared: &Declared, plan: &Plan) -> Option<Diagnostic> {
     let mut stubs = declared.manifest.stubs.iter();
     let stub = stubs.find(|stub| stub.id.value == library.library.id)?;
     Some(error.with_origin(&declared.display_path, stub.id.span.clone()))
+}
+
+/// Functions without a known result as warnings, for commands that change tables: the list is written before a user can
+/// complete it.
+pub fn allow_unknown_results(diagnostics: &mut [Diagnostic]) {
+    for diagnostic in diagnostics {
+        if diagnostic.code.id == UNKNOWN_RESULT.id {
+            diagnostic.level = Level::Warning;
+            diagnostic.message.insert_str(0, "the build refuses ");
+        }
+    }
 }

@@ -11,7 +11,11 @@ fn doctor_runs_the_real_run_time() {
     package(directory, "user", "");
     acme(directory);
     write(directory, "GpuStub.toml", ACME);
-    ends(0, directory, &["add", "acme", "--from", "libacme.so.3"]);
+    ends(
+        0,
+        directory,
+        &["add", "acme", "--from", "libacme.so.3", "--returns=status"],
+    );
     ends(0, directory, &["sync"]);
 
     let (out, _) = ends(0, directory, &["doctor"]);

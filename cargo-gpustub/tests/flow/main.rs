@@ -26,6 +26,7 @@ mod renames;
 mod repair;
 mod repair_again;
 mod repair_kept;
+mod repair_libraries;
 mod repair_wheels;
 mod repair_windows;
 mod sources;
@@ -148,4 +149,4 @@ fn acme(directory: &Path) {
 
 const ACME: &str = "schema = 1\n\n[stub.acme]\nload-names = { linux = [\"libacme.so.3\"] }\n\
                     symbols = \"symbols/acme.symbols\"\n\
-                    fallback = { status = 999, string = \"no acme\" }\n";
+                    fallback = { status = 999, string = \"no acme\", returns = \"status\" }\n";

@@ -79,7 +79,8 @@ fn library_is_described_by_its_file() {
     let (_, err) = ends(0, &directory, &["add", "acme", "--from", "libacme.so.3"]);
     for part in [
         "Adding acme (libacme.so.3): 3 functions",
-        "unknown return types of 3 functions",
+        "warning[unknown-result]: the build refuses functions of `acme` without `returns=` (3): acmeCount, acmeOpen, \
+         acmeWeak",
     ] {
         assert!(err.contains(part), "{part}: {err}");
     }
@@ -93,6 +94,17 @@ fn library_is_described_by_its_file() {
         list.ends_with("\nacmeCount\nacmeOpen\nacmeWeak weak\n"),
         "{list}"
     );
+
+    // Until a result is known, nothing is built.
+    let (_, err) = ends(1, &directory, &["sync"]);
+    assert!(
+        err.contains("error[unknown-result]: functions of `acme`"),
+        "{err}"
+    );
+    let stubs = ["export", "stubs", "acme", "--out-dir", "stubs"];
+    let (_, err) = ends(1, &directory, &stubs);
+    assert!(err.contains("symbols/acme.symbols:4:1"), "{err}");
+    assert!(!directory.join("stubs").exists());
 
     // A refreshed list keeps the classes, the comments and the table of a person.
     let edited = list.replace("acmeOpen\n", "# Opens a device.\nacmeOpen returns=status\n");
@@ -185,8 +197,16 @@ fn names_of_the_c_library_stay_with_the_program() {
          char *strfry(char *s) { return s; }\n\
          int acmeAdd(int a, int b) { return a + b; }\n",
     );
-    let add = ["add", "acme", "--from", "libacme.so.3"];
+    let add = [
+        "add",
+        "acme",
+        "--from",
+        "libacme.so.3",
+        "--returns",
+        "status",
+    ];
     let (_, err) = ends(0, &directory, &add);
+    assert!(!err.contains("unknown-result"), "{err}");
     for part in [
         "note[reserved-symbol]: 4 names of the C and C++ run time in `libacme.so.3` get no stub: \
          calloc, free, malloc, realloc",
@@ -198,7 +218,7 @@ fn names_of_the_c_library_stay_with_the_program() {
     assert!(list.ends_with("\nacmeAdd\nstrfry\n"), "{list}");
     let source = "#include <stdio.h>\n#include <stdlib.h>\nint acmeAdd(int, int);\n\
                   int main(void) { char *p = malloc(9); printf(\"%d %d\\n\", acmeAdd(2, 3), p != 0); free(p); }\n";
-    assert_eq!(output(&directory, "cc", source, "acme", "off"), "0 1\n");
+    assert_eq!(output(&directory, "cc", source, "acme", "off"), "-1 1\n");
     let path = directory.join("libacme.so.3");
     assert_eq!(
         output(&directory, "cc", source, "acme", path.to_str().unwrap()),
@@ -290,7 +310,7 @@ fn headers_give_the_return_types() {
         "acme.h",
     ];
     let (_, err) = ends(0, &directory, &add);
-    let unknown = "unknown return types of 1 functions, which return NULL or 0 if the library is missing: acmeInternal";
+    let unknown = "the build refuses functions of `acme` without `returns=` (1): acmeInternal";
     assert!(err.contains(unknown), "{err}");
     let list = read(&directory, "symbols/acme.symbols");
     let functions: Vec<&str> = list.lines().filter(|line| !line.starts_with('@')).collect();
@@ -319,6 +339,8 @@ fn headers_give_the_return_types() {
         "{table}"
     );
 
+    let list = list.replace("acmeInternal\n", "acmeInternal returns=null\n");
+    write(&directory, "symbols/acme.symbols", &list);
     let missing = output(&directory, "cc", CALLER, "acme", "off");
     assert_eq!(
         missing,
@@ -419,6 +441,8 @@ fn strings_of_a_missing_zlib_can_be_read() {
         zlib,
         "--headers",
         "/usr/include/zlib.h",
+        // Declares gzopen64 and others.
+        "--clang-arg=-D_LARGEFILE64_SOURCE",
     ];
     ends(0, &directory, &add);
     let list = read(&directory, "symbols/z.symbols");
@@ -461,13 +485,17 @@ fn a_library_that_exports_the_cxx_run_time() {
         header.to_str().unwrap(),
         &include[0],
         &include[1],
+        "--returns",
+        "null",
     ];
     let (_, err) = ends(0, &directory, &add);
     assert!(err.contains("names of the C and C++ run time in"), "{err}");
     let table = read(&directory, "GpuStub.toml");
     assert!(table.contains("link-names = [\"cufile\"]"), "{table}");
     assert!(
-        table.contains("fallback = { status = 5001 } # CU_FILE_DRIVER_NOT_INITIALIZED"),
+        table.contains(
+            "fallback = { status = 5001, returns = \"null\" } # CU_FILE_DRIVER_NOT_INITIALIZED"
+        ),
         "{table}"
     );
     // The directory `link` has the name of the real library, and the program that of the table.

@@ -420,3 +420,36 @@ fn a_missing_compiler_is_named() {
         .success()
     );
 }
+
+/// A DLL that gpustub does not know, described by an import library, and copies of delvewheel.
+#[test]
+#[ignore = "needs mingw-w64: ./tests/run"]
+fn user_defined_dlls_are_replaced() {
+    let library = ["--library", "acme=libimage.a", "--returns", "status"];
+    let copy = "ACME64_3-c8a0a2ff1ac1f9ef9ec7ae4fb74ba7c5.dll";
+    for (dll, described) in [
+        ("acme64_3.dll", "acme64_3.dll"),
+        (copy, "ACME64_3.dll"),
+        ("acme64_3.dll", "acme64_4.dll"),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path();
+        image(directory, "content/acme/_core.pyd", dll, "acmeOpen");
+        wheel_of(directory, "acme", &[], NAME);
+        // The import library is that of the last DLL.
+        image(directory, "other.dll", described, "acmeOpen");
+        if described == "acme64_4.dll" {
+            let printed = repair(1, directory, NAME, &library);
+            let reason = "needs acme64_3.dll, another version of `acme` than that of `--library`";
+            assert!(printed.contains(reason), "{printed}");
+            continue;
+        }
+        let printed = repair(0, directory, NAME, &library);
+        assert!(
+            printed.contains("Adding acme/gpustub_acme_1_0.dll: 1 function acme\n")
+                && printed.contains(&format!("_core.pyd: without {dll}")),
+            "{printed}"
+        );
+        assert_eq!(needed(&repaired(directory)["acme/_core.pyd"]), [STUB]);
+    }
+}

@@ -9,7 +9,8 @@ use super::{acme, ends, package, write};
 const BOTH: &str = "schema = 1\n\n[stub.cudart]\nheader-version = \"12.9\"\n\n[stub.acme]\n\
                     load-names = { linux = [\"libacme.so.3\"] }\nsymbols = \"acme.symbols\"\n";
 
-const LIST: &str = "@gpustub-symbols 1\n@soname libacme.so.3\n@machine x86_64\nacmeOpen\n";
+const LIST: &str =
+    "@gpustub-symbols 1\n@soname libacme.so.3\n@machine x86_64\nacmeOpen returns=status\n";
 
 fn declare(directory: &Path) {
     write(directory, "GpuStub.toml", BOTH);
@@ -144,7 +145,14 @@ fn libraries_are_added_to_a_file_without_a_package() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     acme(directory);
-    let add_acme = ["add", "acme", "--from", "libacme.so.3"];
+    let add_acme = [
+        "add",
+        "acme",
+        "--from",
+        "libacme.so.3",
+        "--returns",
+        "status",
+    ];
     for (add, next) in [
         (
             &add_acme[..],

@@ -68,19 +68,6 @@ pub fn opens_libraries(facts: &ImageFacts) -> bool {
         .any(|import| matches!(import.name.as_str(), "dlopen" | "dlmopen"))
 }
 
-/// Names by which an image may open GPU libraries.
-pub fn opened_names<'a>(image: &PackageImage<'a>) -> Vec<&'a String> {
-    if !opens_libraries(image.facts) {
-        return Vec::new();
-    }
-    image
-        .facts
-        .strings
-        .iter()
-        .filter(|text| gpu_file(text).is_some())
-        .collect()
-}
-
 /// The load name of a library that begins with this name and a dot.
 pub fn longer_load_name(library: &'static Library, name: &str) -> Option<&'static str> {
     let longer = format!("{name}.");

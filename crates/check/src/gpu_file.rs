@@ -202,7 +202,7 @@ pub(crate) fn split(name: &str) -> Option<(&str, &str)> {
 }
 
 /// The name of a DLL without `.dll`, whose case Windows ignores.
-fn dll_stem(name: &str) -> Option<&str> {
+pub(crate) fn dll_stem(name: &str) -> Option<&str> {
     let (stem, extension) = name.rsplit_once('.')?;
     extension.eq_ignore_ascii_case("dll").then_some(stem)
 }
@@ -212,7 +212,7 @@ pub(crate) fn split_dll(name: &str) -> Option<(&str, &str)> {
     Some(split_version(dll_stem(name)?))
 }
 
-fn split_version(file_stem: &str) -> (&str, &str) {
+pub(crate) fn split_version(file_stem: &str) -> (&str, &str) {
     let is_version = |text: &str| {
         let mut bytes = text.bytes();
         text.starts_with(|c: char| c.is_ascii_digit())
@@ -227,7 +227,7 @@ fn split_version(file_stem: &str) -> (&str, &str) {
 
 /// The key by which DLLs are compared: the name before its version in lower case, without the `64` or a version that
 /// follows it at once, as in `hiprtc0700.dll`.
-fn dll_key(name: &str) -> String {
+pub(crate) fn dll_key(name: &str) -> String {
     let name = name.trim_end_matches(|c: char| c.is_ascii_digit());
     name.to_ascii_lowercase()
 }
@@ -277,7 +277,7 @@ pub fn impersonated_library(name: &str) -> Option<&str> {
 
 /// The stem without the hash that tools append: `-` (auditwheel) or `.` (torchvision's), and
 /// eight hexadecimal digits.
-fn unhashed(stem: &str) -> Option<&str> {
+pub(crate) fn unhashed(stem: &str) -> Option<&str> {
     let (stem, hash) = stem.rsplit_once(['-', '.'])?;
     (hash.len() >= 8 && hash.bytes().all(|b| b.is_ascii_hexdigit())).then_some(stem)
 }

@@ -22,6 +22,7 @@ mod rules;
 pub mod search_dirs;
 pub mod symbol_names;
 mod toolkit_label;
+pub mod user_defined;
 pub mod wheel;
 pub mod workspace;
 

@@ -25,6 +25,7 @@ use rawzip::ZipSliceArchive;
 
 use crate::display_path::printable;
 use crate::package::{ContainerKind, Content, Flaw, FlawKind, Member, Package};
+pub use content::KeepFn;
 use format::{Format, format, why_skipped};
 use limits::{LIMITS, Limits, TOO_MANY};
 use members::MemberReader;
@@ -45,20 +46,36 @@ const MAX_UNBOUNDED: u64 = 256 << 20;
 ///
 /// If the file cannot be read, or a temporary file cannot be written ([`scratch_cause`]).
 pub fn read(path: &Path, name: &str) -> io::Result<Vec<Package>> {
-    read_reporting(path, name, &|_, _| ())
+    read_with(path, name, &ReadOptions::default())
 }
 
 /// Receives the display path and the size of each file and archive member before it is read.
 pub type BeginFn<'a> = &'a dyn Fn(&str, u64);
 
-/// Reads like [`read`], and reports the current file.
+/// Options of a read.
+pub struct ReadOptions<'a> {
+    /// Receiver of the current file.
+    pub begin: BeginFn<'a>,
+    /// Names beyond those that rules need.
+    pub keep: KeepFn<'a>,
+}
+
+impl Default for ReadOptions<'_> {
+    fn default() -> Self {
+        Self {
+            begin: &|_, _| (),
+            keep: &|_| false,
+        }
+    }
+}
+
+/// Reads like [`read`], with options.
 ///
 /// # Errors
 ///
 /// Errors of [`read`].
-pub fn read_reporting(path: &Path, name: &str, begin: BeginFn<'_>) -> io::Result<Vec<Package>> {
-    let mut reader = PackageReader::new(LIMITS);
-    reader.begin = begin;
+pub fn read_with(path: &Path, name: &str, options: &ReadOptions<'_>) -> io::Result<Vec<Package>> {
+    let mut reader = PackageReader::new(LIMITS, options);
     let kind = fs::metadata(path)?.file_type();
     if kind.is_dir() {
         let mut package = Package::new(name, ContainerKind::Directory);
@@ -73,14 +90,13 @@ pub fn read_reporting(path: &Path, name: &str, begin: BeginFn<'_>) -> io::Result
     Ok(reader.into_packages())
 }
 
-/// Reads an open wheel with the display path `name` like [`read_reporting`]. The first package is the wheel itself.
+/// Reads an open wheel with the display path `name` like [`read_with`]. The first package is the wheel itself.
 ///
 /// # Errors
 ///
 /// If a temporary file cannot be written ([`scratch_cause`]).
-pub fn read_wheel(wheel: &Zip, name: &str, begin: BeginFn<'_>) -> io::Result<Vec<Package>> {
-    let mut reader = PackageReader::new(LIMITS);
-    reader.begin = begin;
+pub fn read_wheel(wheel: &Zip, name: &str, options: &ReadOptions<'_>) -> io::Result<Vec<Package>> {
+    let mut reader = PackageReader::new(LIMITS, options);
     let mut package = Package::new(name, ContainerKind::Wheel);
     package.size = wheel.archive().get_ref().len() as u64;
     reader.archive(package, |reader, package| {
@@ -92,7 +108,8 @@ pub fn read_wheel(wheel: &Zip, name: &str, begin: BeginFn<'_>) -> io::Result<Vec
 /// Reads bytes like the contents of a file.
 #[doc(hidden)]
 pub fn read_bytes(bytes: &[u8], name: &str) -> Vec<Package> {
-    let mut reader = PackageReader::new(LIMITS);
+    let options = ReadOptions::default();
+    let mut reader = PackageReader::new(LIMITS, &options);
     // Bytes in memory can be read.
     let _ = reader.single_file(&mut Source::bytes(bytes), name, name);
     reader.into_packages()
@@ -100,8 +117,7 @@ pub fn read_bytes(bytes: &[u8], name: &str) -> Vec<Package> {
 
 /// State of a read.
 struct PackageReader<'a> {
-    /// Receiver of the current file.
-    begin: BeginFn<'a>,
+    options: &'a ReadOptions<'a>,
     /// Remaining limits.
     limits: Limits,
     /// Number of open archives.
@@ -112,10 +128,10 @@ struct PackageReader<'a> {
     containers: Vec<String>,
 }
 
-impl PackageReader<'_> {
-    fn new(limits: Limits) -> Self {
+impl<'a> PackageReader<'a> {
+    fn new(limits: Limits, options: &'a ReadOptions<'a>) -> Self {
         Self {
-            begin: &|_, _| (),
+            options,
             limits,
             depth: 0,
             packages: Vec::new(),
@@ -352,7 +368,7 @@ impl PackageReader<'_> {
                     offload: OffloadCode::read(member.data),
                     ..ObjectFacts::default()
                 })),
-                None => content::of_elf(member.data, "", &|_| ()),
+                None => content::of_elf(member.data, "", self.options.keep, &|_| ()),
             };
             // Rules need few members of the thousands that a library may have.
             let is_irrelevant = match &content {
@@ -394,14 +410,16 @@ impl MemberReader for PackageReader<'_> {
         source: &mut Source<'_>,
     ) -> io::Result<()> {
         let size = source.size();
-        (self.begin)(&package.display_path_of(&path), size);
+        (self.options.begin)(&package.display_path_of(&path), size);
         let content = match format(source.head()?, &path, false) {
             Format::Elf => {
                 let bytes = source.read_all(&mut self.limits)?;
                 let file_name = path.rsplit('/').next().unwrap_or_default();
-                content::of_elf(&bytes, file_name, &|part| bytes.release(part))
+                content::of_elf(&bytes, file_name, self.options.keep, &|part| {
+                    bytes.release(part)
+                })
             }
-            Format::Pe => content::of_pe(&source.read_all(&mut self.limits)?),
+            Format::Pe => content::of_pe(&source.read_all(&mut self.limits)?, self.options.keep),
             Format::Objects => {
                 let bytes = source.read_all(&mut self.limits)?;
                 self.objects(&bytes, &path, package);

@@ -186,7 +186,7 @@ fields! {
         "symbols": Type::String, false, "\"symbols/acme.symbols\"",
             "Symbol list, relative to this file. `cargo gpustub add acme --from FILE --headers HEADER` \
              writes it from the library itself: a function a line, with what it returns (`returns=`) if the \
-             library is missing. Required for a user-defined library; for a known one it replaces the \
+             library is missing. Each function of a user-defined library needs that, or `fallback.returns`. Required for a user-defined library; for a known one it replaces the \
              manifest's list.";
         "allowed-symbols": Type::Strings, false, "[\"malloc\"]",
             "Names of the C and C++ run time that get a stub: in this program they are functions of the \
@@ -202,6 +202,10 @@ fields! {
              pointer-sized one. NULL is never written through. Adds to the manifest's.";
     }
     "stub.fallback" {
+        "returns": Type::String, false, "\"status\"",
+            "Result of the functions of a user-defined library without `returns=` in its list: `status`, `null` (NULL \
+             or 0), `string`, `void`, `value:N`, `zeroed-struct:SIZE` or `zeroed-hfa:SIZE`. Default: none, such \
+             functions are refused.";
         "status": Type::Integer, false, "999",
             "Status code of every function that returns one, whatever the reason: for a user-defined library, \
              of those with `returns=status` in its list. Default: the manifest's codes; for a user-defined \

@@ -20,7 +20,7 @@ mod toolkit;
 use std::path::Path;
 
 use crate::by_name::ByName;
-use crate::library::{LoadName, Out, Status};
+use crate::library::{LoadName, Out, Returns, Status};
 use crate::version::{HeaderChoice, HeaderVersion, Version};
 
 pub use crate::spanned::Spanned;
@@ -103,6 +103,8 @@ pub struct Custom {
     pub status: Option<Status>,
     /// `fallback.string`.
     pub status_string: Option<String>,
+    /// `fallback.returns`: result of the functions without `returns=` in the list.
+    pub returns: Option<Spanned<Returns>>,
     /// `zero-out`, by function; the spans are those of the names.
     pub zero_out: ByName<Spanned<Vec<Out>>>,
     /// Names after `-l`; default: the id.
@@ -120,6 +122,7 @@ impl Custom {
             symbols,
             status,
             status_string,
+            returns,
             zero_out,
             link_names,
             allowed_symbols,
@@ -131,6 +134,7 @@ impl Custom {
             && symbols.is_none()
             && status.is_none()
             && status_string.is_none()
+            && returns.is_none()
     }
 }
 

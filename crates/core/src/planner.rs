@@ -169,7 +169,10 @@ impl<'a> Planner<'a> {
         self.check_versions(stub, &library);
         let (specs, functions) = match &library {
             Cow::Borrowed(shipped) => self.shipped_functions(stub, shipped),
-            Cow::Owned(described) => self.functions(stub, described),
+            Cow::Owned(described) => {
+                self.check_results(stub, &described.symbols);
+                self.functions(stub, described)
+            }
         };
         self.check_headers(stub, &library, &functions);
         let required_functions = self.required(stub, &library);

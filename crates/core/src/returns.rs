@@ -34,6 +34,10 @@ pub enum Returns {
 }
 
 impl Returns {
+    /// The classes of a symbol list, for messages.
+    pub const CLASSES: &str = "one of status, null, string, void, value:N, zeroed-struct:SIZE and zeroed-hfa:SIZE; a \
+                               SIZE is 1 to 65536 bytes";
+
     /// Names in a symbol list, without those that have a number.
     const NAMES: [(&'static str, Self); 4] = [
         ("status", Self::Status),

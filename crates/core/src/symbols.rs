@@ -24,8 +24,8 @@
 //! `releases=RANGES` (releases that have the symbol: `11.8`, `11.8-12.9`, `12.9-` up to the last, several
 //! joined with commas), `returns=CLASS` (result of the function without the library): `status`, `null` (NULL or
 //! zero), `string`, `void`, `value:N`, `zeroed-struct:SIZE`, `zeroed-hfa:SIZE` (the same, of up
-//! to four equal floating-point members). A library's manifest has the classes of functions without one; those of
-//! a user-defined library return NULL.
+//! to four equal floating-point members). A library's manifest has the classes of functions without one, `fallback.returns`
+//! of its table those of a user-defined library.
 
 mod read;
 #[cfg(feature = "tools")]

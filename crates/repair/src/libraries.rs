@@ -2,7 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpustub_check::gpu_file::gpu_file;
+use gpustub_check::PackageImage;
+use gpustub_check::evidence::{
+    gpu_library_exporting, image_names, is_from_vendor, opens_libraries,
+};
+use gpustub_check::gpu_file::{GpuFile, gpu_file};
+use gpustub_check::user_defined::{is_other_version, user_defined_file};
 use gpustub_core::library::Library;
 use gpustub_core::symbols::Symbol;
 use gpustub_image::edit::Inspection;
@@ -20,52 +25,125 @@ pub struct Requirement {
     pub majors: Option<BTreeSet<u32>>,
 }
 
-/// Whether a name in DT_NEEDED or a version node is that of a GPU library.
-pub fn is_gpu_name(name: &str) -> bool {
-    gpu_file(name).is_some()
+/// Libraries that a repair knows: the GPU libraries of gpustub, and user-defined ones.
+#[derive(Debug, Clone, Default)]
+pub struct KnownLibraries {
+    user_defined: Vec<&'static Library>,
 }
 
-/// The GPU libraries that an image requires by these of its names in DT_NEEDED. Tools that copy a library into a package
-/// rename the file and leave its version nodes, so that both are compared.
-pub fn requirements<'a>(
-    image: &Inspection,
-    needed: impl Iterator<Item = &'a String>,
-) -> Vec<Requirement> {
-    let mut requirements: Vec<Requirement> = Vec::new();
-    for name in needed {
-        let Some(library) = replaced_library(image, name) else {
-            continue;
-        };
-        let nodes: BTreeSet<String> = nodes(image, name).map(str::to_owned).collect();
-        let majors = majors(
-            library,
-            nodes.iter().map(String::as_str).chain([name.as_str()]),
-        );
-        match requirements
-            .iter_mut()
-            .find(|requirement| requirement.library.id == library.id)
-        {
-            Some(requirement) => {
-                requirement.files.push(name.clone());
-                requirement.nodes.extend(nodes);
-                requirement.majors = intersection(requirement.majors.take(), majors);
-            }
-            None => requirements.push(Requirement {
-                library,
-                files: vec![name.clone()],
-                nodes,
-                majors,
-            }),
+impl KnownLibraries {
+    /// All libraries of gpustub, and these. They live as long as the process, like those of gpustub.
+    pub fn new(user_defined: impl IntoIterator<Item = Library>) -> Self {
+        Self {
+            user_defined: user_defined
+                .into_iter()
+                .map(|library| &*Box::leak(Box::new(library)))
+                .collect(),
         }
     }
-    requirements
-}
 
-/// The library behind a name in DT_NEEDED, if there are stubs for it.
-pub fn replaced_library(image: &Inspection, name: &str) -> Option<&'static Library> {
-    nodes(image, name)
-        .find_map(|node| gpu_file(node)?.library)
-        .or_else(|| gpu_file(name)?.library)
+    /// Whether the library is not one of gpustub's.
+    pub fn is_user_defined(&self, library: &Library) -> bool {
+        self.user_defined.iter().any(|known| known.id == library.id)
+    }
+
+    /// The library that a file of this name, without directories, is or is a copy of.
+    pub fn file(&self, name: &str) -> Option<GpuFile> {
+        self.user_defined
+            .iter()
+            .find_map(|library| user_defined_file(library, name))
+            .or_else(|| gpu_file(name))
+    }
+
+    /// Whether a name in DT_NEEDED or a version node is that of such a library.
+    pub fn is_file(&self, name: &str) -> bool {
+        self.file(name).is_some()
+    }
+
+    /// The user-defined library of which a name is another version.
+    pub fn other_version(&self, name: &str) -> Option<&'static Library> {
+        let mut libraries = self.user_defined.iter().copied();
+        libraries.find(|library| !self.is_file(name) && is_other_version(library, name))
+    }
+
+    /// Whether a library exports a symbol of this name.
+    pub fn is_symbol(&self, name: &str) -> bool {
+        gpu_library_exporting(name).is_some()
+            || (self.user_defined.iter()).any(|library| !library.symbols.lookup(name).is_empty())
+    }
+
+    /// Whether a name of a symbol or file belongs to a user-defined library: readers of packages keep those of others.
+    pub fn is_of_user_defined(&self, name: &str) -> bool {
+        self.user_defined.iter().any(|library| {
+            !library.symbols.lookup(name).is_empty() || user_defined_file(library, name).is_some()
+        })
+    }
+
+    /// Whether an image is a library of a vendor, or a user-defined one.
+    pub fn contains_image(&self, image: &PackageImage<'_>) -> bool {
+        is_from_vendor(image) || self.is_user_defined_image(image)
+    }
+
+    /// Whether an image is a user-defined library.
+    pub fn is_user_defined_image(&self, image: &PackageImage<'_>) -> bool {
+        image_names(image).any(|name| {
+            let mut libraries = self.user_defined.iter();
+            libraries.any(|library| user_defined_file(library, name).is_some())
+        })
+    }
+
+    /// Names by which an image may open libraries.
+    pub fn opened_names<'a>(&self, image: &PackageImage<'a>) -> Vec<&'a String> {
+        if !opens_libraries(image.facts) {
+            return Vec::new();
+        }
+        let names = image.facts.strings.iter();
+        names.filter(|text| self.is_file(text)).collect()
+    }
+
+    /// The libraries that an image requires by these of its names in DT_NEEDED. Tools that copy a library into a package
+    /// rename the file and leave its version nodes, so that both are compared.
+    pub fn requirements<'a>(
+        &self,
+        image: &Inspection,
+        needed: impl Iterator<Item = &'a String>,
+    ) -> Vec<Requirement> {
+        let mut requirements: Vec<Requirement> = Vec::new();
+        for name in needed {
+            let Some(library) = self.replaced_library(image, name) else {
+                continue;
+            };
+            let nodes: BTreeSet<String> = nodes(image, name).map(str::to_owned).collect();
+            let majors = majors(
+                library,
+                nodes.iter().map(String::as_str).chain([name.as_str()]),
+            );
+            match requirements
+                .iter_mut()
+                .find(|requirement| requirement.library.id == library.id)
+            {
+                Some(requirement) => {
+                    requirement.files.push(name.clone());
+                    requirement.nodes.extend(nodes);
+                    requirement.majors = intersection(requirement.majors.take(), majors);
+                }
+                None => requirements.push(Requirement {
+                    library,
+                    files: vec![name.clone()],
+                    nodes,
+                    majors,
+                }),
+            }
+        }
+        requirements
+    }
+
+    /// The library behind a name in DT_NEEDED, if there are stubs for it.
+    pub fn replaced_library(&self, image: &Inspection, name: &str) -> Option<&'static Library> {
+        nodes(image, name)
+            .find_map(|node| self.file(node)?.library)
+            .or_else(|| self.file(name)?.library)
+    }
 }
 
 /// Version nodes that an image requires of a file.
@@ -184,7 +262,7 @@ pub fn has_function(library: &Library, name: &str) -> bool {
         .symbols
         .lookup(name)
         .iter()
-        .any(|symbol| !symbol.kind.is_data())
+        .any(|symbol| !symbol.kind.is_data() && !symbol.is_weak_cxx())
 }
 
 #[cfg(test)]
@@ -210,7 +288,8 @@ mod tests {
     /// Libraries of an image with one needed file: id and majors.
     fn ids_and_majors(file: &str, nodes: &[&str]) -> Vec<(String, Option<Vec<u32>>)> {
         let image = image(&[(file, nodes)]);
-        requirements(&image, image.needed.iter())
+        KnownLibraries::default()
+            .requirements(&image, image.needed.iter())
             .into_iter()
             .map(|requirement| {
                 let majors = requirement.majors.map(Vec::from_iter);

@@ -3,11 +3,11 @@
 
 use std::ops::Range;
 
-use gpustub_check::evidence::opened_names;
 use gpustub_check::gpu_file::{gpu_file, names_gpu_file};
 use gpustub_check::{Package, PackageImage};
 use gpustub_core::diag::{Diagnostic, HARD_CODED_LOAD_NAME, Origin, PYTHON_LOADER, listing};
 
+use crate::libraries::KnownLibraries;
 use crate::package_plan::PackagePlan;
 
 /// Largest text file that is read.
@@ -19,7 +19,11 @@ pub fn is_text(path: &str) -> bool {
 }
 
 /// Reports GPU libraries that edited images open by name.
-pub fn opened_by_images(package: &Package, plan: &PackagePlan) -> Vec<Diagnostic> {
+pub fn opened_by_images(
+    package: &Package,
+    plan: &PackagePlan,
+    known: &KnownLibraries,
+) -> Vec<Diagnostic> {
     package
         .all_images()
         .filter(|image| {
@@ -27,12 +31,12 @@ pub fn opened_by_images(package: &Package, plan: &PackagePlan) -> Vec<Diagnostic
                 .iter()
                 .any(|edited| edited.path == image.member.path)
         })
-        .filter_map(|image| opened_by(&image))
+        .filter_map(|image| opened_by(&image, known))
         .collect()
 }
 
-fn opened_by(image: &PackageImage<'_>) -> Option<Diagnostic> {
-    let names = opened_names(image);
+fn opened_by(image: &PackageImage<'_>, known: &KnownLibraries) -> Option<Diagnostic> {
+    let names = known.opened_names(image);
     if names.is_empty() {
         return None;
     }

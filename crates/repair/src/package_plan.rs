@@ -8,6 +8,8 @@ use gpustub_core::library::Library;
 use gpustub_image::ImageFormat;
 use gpustub_image::edit::{self, EditRequest, Inspection};
 
+use crate::libraries::KnownLibraries;
+
 /// Requirements of each image that may need an edit, by path in the package, or the reason why it cannot be edited.
 pub type Inspections = BTreeMap<String, Result<Inspection, edit::EditProblem>>;
 
@@ -27,6 +29,10 @@ pub struct PlanOptions {
     pub excluded: BTreeMap<String, String>,
     /// Whether copies of GPU libraries that tools grafted into the package are replaced and removed.
     pub removes_copies: bool,
+    /// Libraries that stubs replace.
+    pub known: KnownLibraries,
+    /// Whether images that need a library without stubs are repaired for their other libraries.
+    pub is_partial: bool,
     /// Whether signatures of images for Windows are removed.
     pub removes_signatures: bool,
 }
@@ -66,6 +72,8 @@ pub struct StubLibrary {
     pub library: &'static Library,
     /// Value of `header-version`, if the library needs one.
     pub header: Option<String>,
+    /// Directories that the stubs search first, as the runpaths of images had them: of a user-defined library.
+    pub search_dirs: Vec<String>,
     /// Version node of each imported function.
     pub exports: BTreeMap<String, String>,
 }

@@ -4,8 +4,10 @@ mod decide;
 mod for_others;
 mod group;
 mod passed_on;
+mod refusal;
 mod removed;
 mod runpath;
+mod unavailable;
 
 use std::collections::BTreeMap;
 
@@ -18,10 +20,11 @@ use gpustub_image::{Error, ImageFormat};
 
 use crate::candidates::is_candidate;
 use crate::kept::KeptLibraries;
-use crate::libraries::{Requirement, is_gpu_name, replaced_library};
+use crate::libraries::Requirement;
 use crate::package_plan::{Inspections, PackagePlan, PlanOptions, unsupported};
-use decide::{Decision, Refusal, decide};
+use decide::{Decision, decide};
 use passed_on::PassedOn;
+use refusal::Refusal;
 
 /// Plans the edits of a package. An image with an error is left unchanged.
 pub fn plan(
@@ -57,7 +60,7 @@ pub fn plan(
     diagnostics.extend(group_diagnostics);
     plan.images.sort_by(|a, b| a.path.cmp(&b.path));
     if options.removes_copies {
-        plan.removed = removed::copies(package, &plan);
+        plan.removed = removed::copies(package, &plan, &options.known);
     }
     (plan, diagnostics)
 }
@@ -98,7 +101,9 @@ impl Context<'_> {
         let mut decisions: BTreeMap<ImageId, Decision> = BTreeMap::new();
         let mut refusals: BTreeMap<ImageId, Refusal> = BTreeMap::new();
         for (id, image) in self.graph.entries() {
-            if !is_candidate(image) || !self.inspections.contains_key(&image.member.path) {
+            if !is_candidate(image, &self.options.known)
+                || !self.inspections.contains_key(&image.member.path)
+            {
                 continue;
             }
             match self.decide_image(id, &[]) {
@@ -113,7 +118,9 @@ impl Context<'_> {
                 .collect();
             let mut user_decisions = BTreeMap::new();
             let mut failures = Vec::new();
-            for (id, passed_on) in passed_on::find(self.graph, &self.kept, &requirements) {
+            for (id, passed_on) in
+                passed_on::find(self.graph, &self.kept, &self.options.known, &requirements)
+            {
                 match self.decide_image(id, &passed_on.requirements) {
                     Ok(decision) => user_decisions.extend(decision.map(|decision| (id, decision))),
                     Err(refusal) => failures.push((id, passed_on, refusal)),
@@ -134,13 +141,25 @@ impl Context<'_> {
                 );
             }
         }
-        for_others::refuse(self.graph, &self.kept, &mut decisions, &mut refusals);
+        for_others::refuse(
+            self.graph,
+            &self.kept,
+            &self.options.known,
+            &mut decisions,
+            &mut refusals,
+        );
         let mut diagnostics = Vec::new();
         for (id, refusal) in refusals {
             let path = &self.graph.image(id).member.path;
             let mut diagnostic = unsupported(package, path, Level::Error, &refusal.reason);
             diagnostic.help = refusal.help;
             diagnostics.push(diagnostic);
+        }
+        for decision in decisions
+            .values()
+            .filter(|decision| !decision.left.is_empty())
+        {
+            diagnostics.push(repaired_in_part(package, decision));
         }
         (decisions.into_values().collect(), diagnostics)
     }
@@ -162,7 +181,14 @@ impl Context<'_> {
             Some(Err(problem)) => return Err(problem.to_string().into()),
             Some(Ok(inspection)) => inspection,
         };
-        let decision = decide(self.graph, &self.kept, id, inspection, passed_on)?;
+        let decision = decide(
+            self.graph,
+            &self.kept,
+            self.options,
+            id,
+            inspection,
+            passed_on,
+        )?;
         if decision.is_some()
             && !image.is_pe()
             && let Some(scheme) = scheme(&image)
@@ -179,11 +205,12 @@ impl Context<'_> {
     /// Whether the package brings all GPU libraries that an image needs.
     fn keeps_all(&self, image: &PackageImage<'_>) -> bool {
         let mut needed = image.needed().iter().chain(&image.facts.delayed);
-        needed.all(|name| !is_gpu_name(name) || self.kept.contains(name))
+        needed.all(|name| !self.options.known.is_file(name) || self.kept.contains(name))
     }
 
     /// Names of GPU libraries of the package that each image keeps, by its path.
     fn kept_names(&self) -> BTreeMap<String, Vec<String>> {
+        let known = &self.options.known;
         let mut kept_names = BTreeMap::new();
         for (path, inspection) in self.inspections {
             let Ok(inspection) = inspection else {
@@ -191,7 +218,7 @@ impl Context<'_> {
             };
             let names = inspection.needed.iter().filter(|name| {
                 self.kept.contains(name)
-                    && (is_gpu_name(name) || replaced_library(inspection, name).is_some())
+                    && (known.is_file(name) || known.replaced_library(inspection, name).is_some())
             });
             let names: Vec<String> = names.cloned().collect();
             if !names.is_empty() {
@@ -200,6 +227,30 @@ impl Context<'_> {
         }
         kept_names
     }
+}
+
+/// Warning about an image that keeps libraries which stubs cannot replace.
+fn repaired_in_part(package: &Package, decision: &Decision) -> Diagnostic {
+    let reasons: Vec<&str> = (decision.left.iter())
+        .map(|refusal| refusal.reason.as_str())
+        .collect();
+    let names: Vec<&String> = (decision.left.iter())
+        .flat_map(|refusal| &refusal.keeps)
+        .collect();
+    let lazy: Vec<&str> = (decision.requirements.iter())
+        .map(|requirement| requirement.library.id.as_str())
+        .collect();
+    let (are, need) = match names.len() {
+        1 => ("is", "it needs"),
+        _ => ("are", "they need"),
+    };
+    let reason = format!("is repaired in part: it {}", reasons.join("; it "));
+    unsupported(package, &decision.path, Level::Warning, &reason).help(format!(
+        "it starts only where {} {are} installed, with all that {need}; its functions of {} are bound at their \
+         first call, to any major",
+        listing(&names),
+        listing(&lazy)
+    ))
 }
 
 /// Refuses the edit of an image and of those that pass a library on to it.

@@ -47,6 +47,10 @@ pub fn header(
     functions: &BTreeSet<&str>,
     majors: Option<&BTreeSet<u32>>,
 ) -> Header {
+    // The majors of a library without a toolkit or ABI table are of no meaning.
+    if library.family.is_empty() && library.abi.headers().is_empty() {
+        return Header::Any;
+    }
     let mut majors: Vec<u32> = match majors {
         Some(majors) => majors.iter().copied().collect(),
         None => library.header_majors(system),

@@ -107,6 +107,8 @@ fn a_library_of_two_systems() -> Result<()> {
         "{list}"
     );
     assert!(add(dir.path(), "acme64_3.dll")?.contains("Fresh acme"));
+    let list = list.replace("acmeName\n", "acmeName returns=string\n");
+    fs::write(dir.path().join("symbols/acme.symbols"), list)?;
 
     let mut export = gpustub(&[
         "export",

@@ -5,6 +5,7 @@ mod bound;
 mod loaders;
 mod mutated;
 mod passed_on;
+mod user_defined;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -72,6 +72,25 @@ fn repaired_programs_start_without_the_library() -> Result<()> {
     Ok(())
 }
 
+/// A program that needs a DLL which gpustub does not know.
+#[test]
+#[ignore = "needs mingw-w64 and wine: ./tests/run"]
+fn user_defined_dlls_are_loaded_lazily() -> Result<()> {
+    let trial = Trial::new()?;
+    let library = cudart(&trial, "acme64_3.dll", 12)?;
+    program(&trial, "acme64_3.dll")?;
+    let options = ["--library", "acme=acme64_3.dll", "--returns=value:9"];
+    let printed = repair(trial.dir(), &[&["program.exe"][..], &options].concat())?;
+    assert!(printed.contains("without acme64_3.dll"), "{printed}");
+    assert_eq!(
+        run_repaired(&trial)?.success()?.stdout,
+        "status 9, -1 devices; status 9, version -1\n"
+    );
+    fs::copy(library, trial.dir().join("out/acme64_3.dll"))?;
+    assert_eq!(run_repaired(&trial)?.stdout, MAJOR_12);
+    Ok(())
+}
+
 /// The name of the stub library has 27 bytes: a longer name in the image has place for it.
 #[test]
 #[ignore = "needs mingw-w64 and wine: ./tests/run"]

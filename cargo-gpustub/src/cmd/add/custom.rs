@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use gpustub_cdecl::{ResultClass, Results};
-use gpustub_core::diag::{has_errors, listing};
-use gpustub_core::library::{Library, Returns, is_id};
+use gpustub_cdecl::Results;
+use gpustub_core::diag::{UNKNOWN_RESULT, has_errors, listing};
+use gpustub_core::library::{Library, Returns};
 use gpustub_core::manifest::Stub;
-use gpustub_core::symbols::{SymbolList, is_name};
-use gpustub_image::{ImageFormat, LibraryExports};
+use gpustub_core::symbols::SymbolList;
 use gpustub_workspace::edit::as_before;
 use gpustub_workspace::edit::gpustub_toml::add_stub;
 use gpustub_workspace::error::{Error, Result};
@@ -19,21 +18,28 @@ use gpustub_workspace::tables::{Declared, FILE};
 use gpustub_workspace::workspace::target;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Value};
 
-use super::system::LibraryFile;
-use crate::c_headers::{self, HeaderRequest};
-use crate::{cli, exports};
+use crate::cli;
+use crate::state::plan_errors;
+use crate::user_defined::{self, DescribedLibrary, LibraryFile, LibraryHeaders};
 
 /// Key of the names to request from the loader.
 const LOAD_NAMES: &str = "load-names";
 
-/// The table and the list of the library that the command line names; `None`: errors were printed.
+/// The table and the list of the library that the command line names; `None`: errors were printed. `syncs`: whether `sync`
+/// follows.
 pub fn edits(
     options: &cli::Add,
     file: &Path,
     declared: &Declared,
+    syncs: bool,
     shell: &mut Shell,
 ) -> Result<Option<Pending>> {
-    let id = library_id(options)?;
+    let [id] = options.libraries.as_slice() else {
+        return Err(Error::new("`--from` describes one library")
+            .help("run the command once for each library"));
+    };
+    let id = id.as_str();
+    user_defined::check_id(id)?;
     let stub = declared
         .manifest
         .stubs
@@ -44,18 +50,29 @@ pub fn edits(
     let Some(before) = parse_previous_list(&path, old_text, shell)? else {
         return Ok(None);
     };
-    let Some(exports) = read_exports(file, stub, shell)? else {
+    let allowed_symbols = stub.map_or(&[][..], |stub| &stub.custom.allowed_symbols);
+    let headers = LibraryHeaders {
+        paths: &options.own.headers,
+        include: &options.own.include,
+        clang_arg: &options.own.clang_arg,
+    };
+    let read = user_defined::read(file, allowed_symbols, &before, &headers, shell)?;
+    let Some(DescribedLibrary {
+        list,
+        format,
+        results,
+        kept,
+        ..
+    }) = read
+    else {
         return Ok(None);
     };
-    let results = results(options, &exports)?;
-    let mut list = exports.list;
-    let kept = classify(&mut list, &before, &results.classes);
     let library = LibraryFile {
         file,
-        format: exports.format,
+        format,
         list: &list,
     };
-    let load_name = usable_name(id, &library)?;
+    let load_name = library.usable_name(id)?;
     let merged = library.merged(&before);
     let new_list = merged.as_ref().unwrap_or(&list);
     let list_text = with_comments(old_text.map_or("", String::as_str), &new_list.to_text());
@@ -67,11 +84,17 @@ pub fn edits(
     let keys = table_keys(id, stub, &library, &path, &results);
     let text = add_stub(&declared.text, id, header)
         .and_then(|text| complete(&text, id, &keys))
+        .and_then(|text| set_default_result(&text, id, options.own.returns.as_ref()))
         .map_err(|why| Error::new(format!("could not edit `{}`: {why}", declared.display_path)))?;
     let mut added = Declared::from_text(&declared.directory, text.clone())?;
     added.manifest.stubs.retain(|stub| stub.id.value == id);
     added.inputs.symbol_files.insert(&path, list_text.clone());
-    let (_, diagnostics) = added.plan(&target(library.triple())?, &added.inputs);
+    let (_, mut diagnostics) = added.plan(&target(library.triple())?, &added.inputs);
+    if syncs {
+        // `sync` reports them with all other tables.
+        diagnostics.retain(|diagnostic| diagnostic.code.id != UNKNOWN_RESULT.id);
+    }
+    plan_errors::allow_unknown_results(&mut diagnostics);
     shell.diagnostics(&diagnostics, &added.sources())?;
     if has_errors(&diagnostics) {
         return Ok(None);
@@ -92,24 +115,8 @@ pub fn edits(
             "{path} is for both systems: it keeps the functions of {soname}"
         ));
     }
-    report(&list, &kept, options, shell);
+    report(&kept, shell);
     Ok(Some(edits))
-}
-
-/// The name to request from the loader, unless a symbol list cannot have it.
-fn usable_name(id: &str, library: &LibraryFile<'_>) -> Result<String> {
-    let name = library.load_name();
-    if is_name(&name) {
-        return Ok(name);
-    }
-    let message = format!(
-        "`{}` has the name `{}`: names in symbol lists and after `-l` have no spaces",
-        library.file.display(),
-        name.escape_debug()
-    );
-    Err(Error::new(message).help(format!(
-        "give a copy with a name without spaces, then write the name to `load-names` of `[stub.{id}]`"
-    )))
 }
 
 /// Parses the previous symbol list, and reports what is wrong in it. `None`: it has errors.
@@ -130,42 +137,6 @@ fn parse_previous_list(
     Ok(Some(list))
 }
 
-/// Reads the list of the library's exports. `None`: the library cannot be read.
-fn read_exports(
-    file: &Path,
-    stub: Option<&Stub>,
-    shell: &mut Shell,
-) -> Result<Option<LibraryExports>> {
-    let allowed_symbols = stub.map_or(&[][..], |stub| &stub.custom.allowed_symbols);
-    let read = exports::read(file, &|name| {
-        allowed_symbols.iter().any(|symbol| symbol.value == name)
-    });
-    match read {
-        Ok((exports, diagnostics)) => {
-            shell.diagnostics(&diagnostics, &Sources::new())?;
-            Ok(Some(exports))
-        }
-        Err(error) => {
-            shell.diagnostics(&[error.diagnostic()], &Sources::new())?;
-            Ok(None)
-        }
-    }
-}
-
-/// The id of the library.
-fn library_id(options: &cli::Add) -> Result<&str> {
-    let [id] = options.libraries.as_slice() else {
-        return Err(Error::new("`--from` describes one library")
-            .help("run the command once for each library"));
-    };
-    if !is_id(id) {
-        let message = format!("`{}` cannot be the name of a library", id.escape_debug());
-        let help = "a name has lower-case letters, digits, `-` and `_`, and begins with a letter";
-        return Err(Error::new(message).help(help));
-    }
-    Ok(id)
-}
-
 /// Path of the symbol list, relative to `GpuStub.toml`.
 fn list_path(id: &str, stub: Option<&Stub>) -> Result<String> {
     match stub.and_then(|stub| stub.custom.symbols.as_ref()) {
@@ -178,64 +149,6 @@ fn list_path(id: &str, stub: Option<&Stub>) -> Result<String> {
         }
         None => Ok(format!("symbols/{id}.symbols")),
     }
-}
-
-/// Classes of the functions by the headers of the command line.
-fn results(options: &cli::Add, exports: &LibraryExports) -> Result<Results> {
-    let list = &exports.list;
-    let custom = &options.own;
-    if custom.headers.is_empty() {
-        return Ok(Results::default());
-    }
-    let request = HeaderRequest {
-        paths: &custom.headers,
-        include: &custom.include,
-        clang_arg: &custom.clang_arg,
-        windows_machine: list
-            .machine
-            .as_deref()
-            .filter(|_| exports.format == ImageFormat::Pe),
-        known: list.soname.as_deref().and_then(c_headers::known),
-        option: "`--headers`",
-        without: "return types stay unknown",
-    };
-    let declarations = request.read(&|name| !list.lookup(name).is_empty())?;
-    Ok(Results::new(&declarations))
-}
-
-/// Sets the classes of functions: those of the previous list, else those of the headers. Returns the
-/// functions for which the two differ.
-fn classify(
-    list: &mut SymbolList,
-    before: &SymbolList,
-    classes: &BTreeMap<String, ResultClass>,
-) -> Vec<String> {
-    let mut kept = Vec::new();
-    for symbol in &mut list.symbols {
-        let old = before
-            .lookup(&symbol.name)
-            .iter()
-            .find_map(|entry| entry.returns.clone());
-        let new = classes.get(&symbol.name).and_then(|class| returns(*class));
-        if old.is_some() && new.is_some() && old != new {
-            kept.push(symbol.name.clone());
-        }
-        symbol.returns = old.or(new);
-    }
-    kept
-}
-
-/// `None`: the struct is larger than a stub fills.
-fn returns(class: ResultClass) -> Option<Returns> {
-    let text = match class {
-        ResultClass::Void => "void".to_owned(),
-        ResultClass::Status => "status".to_owned(),
-        ResultClass::String => "string".to_owned(),
-        ResultClass::Null => "null".to_owned(),
-        ResultClass::Struct(size) => format!("zeroed-struct:{size}"),
-        ResultClass::Hfa(size) => format!("zeroed-hfa:{size}"),
-    };
-    Returns::parse(&text)
 }
 
 /// Keys that describe the library, each with its value and a comment.
@@ -258,6 +171,32 @@ fn table_keys(
         keys.push(("fallback", fallback.into(), Some(name.clone())));
     }
     keys
+}
+
+/// Sets `fallback.returns`, if the command line has one.
+fn set_default_result(
+    text: &str,
+    id: &str,
+    returns: Option<&Returns>,
+) -> std::result::Result<String, String> {
+    let Some(returns) = returns else {
+        return Ok(text.to_owned());
+    };
+    let mut document: DocumentMut = text.parse().map_err(|e| format!("{e}"))?;
+    let stub = document.get_mut("stub").and_then(|stubs| stubs.get_mut(id));
+    let fallback = stub.and_then(Item::as_table_like_mut).map(|table| {
+        let empty = || Item::Value(InlineTable::new().into());
+        table.entry("fallback").or_insert_with(empty)
+    });
+    let fallback = fallback.ok_or_else(|| format!("no `stub.{id}`"))?;
+    let decor = fallback.as_value().map(|value| value.decor().clone());
+    let table = fallback.as_table_like_mut().ok_or("not a table")?;
+    table.insert("returns", Item::Value(returns.to_string().into()));
+    table.fmt();
+    if let (Some(value), Some(decor)) = (fallback.as_value_mut(), decor) {
+        *value.decor_mut() = decor;
+    }
+    Ok(as_before(text, &document.to_string()))
 }
 
 /// Adds the keys that `[stub.<id>]` lacks, and the systems that its load names lack.
@@ -333,31 +272,13 @@ fn first_word(line: &str) -> &str {
     line.split_whitespace().next().unwrap_or_default()
 }
 
-fn report(list: &SymbolList, kept: &[String], options: &cli::Add, shell: &mut Shell) {
+fn report(kept: &[String], shell: &mut Shell) {
     if !kept.is_empty() {
         shell.note(format!(
             "kept `returns=` of the symbol list, which the headers contradict: {}",
             listing(kept)
         ));
     }
-    let unknown: Vec<&str> = list
-        .functions()
-        .filter(|symbol| symbol.returns.is_none())
-        .map(|symbol| symbol.name.as_str())
-        .collect();
-    if unknown.is_empty() {
-        return;
-    }
-    let next_step = if options.own.headers.is_empty() {
-        "add `--headers` with the library's header, or `returns=` to the list"
-    } else {
-        "the headers do not declare them: add `returns=` to the list"
-    };
-    shell.note(format!(
-        "unknown return types of {} functions, which return NULL or 0 if the library is missing: {}; {next_step}",
-        unknown.len(),
-        listing(&unknown)
-    ));
 }
 
 #[cfg(test)]
@@ -401,6 +322,27 @@ mod tests {
     }
 
     #[test]
+    fn the_default_result_is_set() {
+        for (before, after) in [
+            (
+                "[stub.acme]\nsymbols = 'x'\n",
+                "[stub.acme]\nsymbols = 'x'\nfallback = { returns = \"status\" }\n",
+            ),
+            (
+                "[stub.acme]\nfallback = { status = 7 } # ACME_X\n",
+                "[stub.acme]\nfallback = { status = 7, returns = \"status\" } # ACME_X\n",
+            ),
+            (
+                "[stub.acme.fallback]\nreturns = 'null'\n",
+                "[stub.acme.fallback]\nreturns = \"status\"\n",
+            ),
+        ] {
+            let edited = set_default_result(before, "acme", Some(&Returns::Status));
+            assert_eq!(edited.unwrap(), after);
+        }
+    }
+
+    #[test]
     fn load_names_of_another_system_are_added() {
         let names = InlineTable::from_iter([("windows", Array::from_iter(["b"]))]);
         let keys = [(LOAD_NAMES, names.into(), None)];
@@ -420,23 +362,5 @@ mod tests {
         ] {
             assert_eq!(complete(before, "acme", &keys).unwrap(), after);
         }
-    }
-
-    #[test]
-    fn the_list_wins_over_the_headers() {
-        let parse_list =
-            |text: &str| SymbolList::parse("x", &format!("@gpustub-symbols 1\n{text}")).0;
-        let mut list = parse_list("a\nb\nc\nd\n");
-        let before = parse_list("a returns=null\nb returns=value:-1\nz returns=void\n");
-        let classes = BTreeMap::from([
-            ("a".to_owned(), ResultClass::Null),
-            ("b".to_owned(), ResultClass::Status),
-            ("c".to_owned(), ResultClass::Hfa(32)),
-        ]);
-        assert_eq!(classify(&mut list, &before, &classes), ["b"]);
-        assert_eq!(
-            list.to_text(),
-            "@gpustub-symbols 1\na returns=null\nb returns=value:-1\nc returns=zeroed-hfa:32\nd\n"
-        );
     }
 }

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use gpustub_check::{
-    Check, ContainerKind, FlawKind, Package, check, check_process, gpu_images, read,
+    Check, ContainerKind, FlawKind, Package, check, check_process, gpu_images,
+    read::{self, ReadOptions},
 };
 use gpustub_core::diag::{Diagnostic, IO_ERROR};
 use gpustub_core::library::Library;
@@ -59,7 +60,11 @@ fn check_path(
 ) -> Result<(Report, Option<Package>)> {
     let mut report = Report::default();
     let show_file = |file: &str, size: u64| status.show(|| current_file(file, size));
-    let packages = match read::read_reporting(path, &slashes(path), &show_file) {
+    let options = ReadOptions {
+        begin: &show_file,
+        ..ReadOptions::default()
+    };
+    let packages = match read::read_with(path, &slashes(path), &options) {
         Ok(packages) => packages,
         Err(error) => {
             if let Some(error) = scratch_error(&slashes(path), &error) {

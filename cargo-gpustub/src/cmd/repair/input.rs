@@ -5,9 +5,10 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
-use gpustub_check::read::{self, Scratch, Zip};
+use gpustub_check::read::{self, ReadOptions, Scratch, Zip};
 use gpustub_check::{ContainerKind, Flaw, FlawKind, Package};
 use gpustub_core::diag::{Diagnostic, PYTHON_LOADER, UNSUPPORTED_WHEEL};
+use gpustub_repair::libraries::KnownLibraries;
 use gpustub_repair::record::is_record;
 use gpustub_repair::verify::record_fault;
 use gpustub_repair::wheel::Wheel;
@@ -56,6 +57,7 @@ pub struct MappedImage {
 /// Reads all files. Those that cannot be rewritten are reported.
 pub fn read(
     options: &cli::Repair,
+    known: &KnownLibraries,
     status: &StatusLine,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Result<Vec<Input>> {
@@ -64,7 +66,7 @@ pub fn read(
     let mut files_package: Option<Package> = None;
     for path in &options.paths {
         let zip = open_wheel(path)?;
-        let Some(package) = read_package(path, zip.as_ref(), status)? else {
+        let Some(package) = read_package(path, zip.as_ref(), known, status)? else {
             continue;
         };
         let name = file_name(path)?;
@@ -140,12 +142,20 @@ fn open_wheel(path: &Path) -> Result<Option<Zip>> {
 }
 
 /// Facts about a path of the command line, which `zip` is the archive of.
-fn read_package(path: &Path, zip: Option<&Zip>, status: &StatusLine) -> Result<Option<Package>> {
+fn read_package(
+    path: &Path,
+    zip: Option<&Zip>,
+    known: &KnownLibraries,
+    status: &StatusLine,
+) -> Result<Option<Package>> {
     let name = display_path(path);
-    let begin = |file: &str, _: u64| status.show(|| file.to_owned());
+    let options = ReadOptions {
+        begin: &|file, _| status.show(|| file.to_owned()),
+        keep: &|name| known.is_of_user_defined(name),
+    };
     let packages = match zip {
-        Some(zip) => read::read_wheel(zip, &name, &begin),
-        None => read::read_reporting(path, &name, &begin),
+        Some(zip) => read::read_wheel(zip, &name, &options),
+        None => read::read_with(path, &name, &options),
     };
     let packages = packages
         .map_err(|e| scratch_error(&name, &e).unwrap_or_else(|| Error::io("read", path, &e)))?;

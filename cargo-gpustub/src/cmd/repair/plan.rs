@@ -25,6 +25,7 @@ use gpustub_workspace::status_line::StatusLine;
 use gpustub_workspace::workspace::{host_triple, target};
 
 use super::input::{Input, Source};
+use super::libraries::UserLibraries;
 use crate::cli;
 use crate::compile::engine_error;
 use crate::scratch::scratch;
@@ -48,12 +49,18 @@ pub struct PlannedRepair {
 pub fn plan(
     input: Input,
     options: &cli::Repair,
+    user: &UserLibraries,
     status: &StatusLine,
     diagnostics: &mut Vec<Diagnostic>,
     texts: &mut Sources,
 ) -> Result<Option<PlannedRepair>> {
     let mut images = BTreeMap::new();
-    for path in [candidates(&input.package), followers(&input.package)].concat() {
+    for path in [
+        candidates(&input.package, &user.known),
+        followers(&input.package, &user.known),
+    ]
+    .concat()
+    {
         status.show(|| input.package.display_path_of(path));
         images.insert(path.to_owned(), input.image(path)?);
     }
@@ -68,7 +75,12 @@ pub fn plan(
             Err(problem) => (*path, Err(problem.clone())),
         })
         .collect();
-    let edits = Edits::plan(&input.package, &editables, stub_options(&input, options))?;
+    let edits = Edits::plan(
+        &input.package,
+        &editables,
+        stub_options(&input, options, user),
+        user,
+    )?;
     let is_failure = edits.plan.images.is_empty() && has_errors(&edits.diagnostics);
     diagnostics.extend(edits.diagnostics);
     if is_failure {
@@ -155,6 +167,7 @@ impl Edits {
         package: &Package,
         editables: &Editables<'_>,
         mut options: PlanOptions,
+        user: &UserLibraries,
     ) -> Result<Self> {
         let inspections: Inspections = editables
             .iter()
@@ -169,10 +182,10 @@ impl Edits {
         loop {
             let (plan, mut diagnostics) = gpustub_repair::plan(package, &inspections, &options);
             let excluded_count = options.excluded.len();
-            let stubs = generate_stubs(&plan, &mut options.excluded)?;
+            let stubs = generate_stubs(&plan, user, &mut options.excluded)?;
             let patches = patch_images(package, &plan, editables, &mut options.excluded);
             if options.excluded.len() == excluded_count {
-                diagnostics.extend(loaders::opened_by_images(package, &plan));
+                diagnostics.extend(loaders::opened_by_images(package, &plan, &user.known));
                 return Ok(Self {
                     plan,
                     diagnostics,
@@ -187,11 +200,12 @@ impl Edits {
 /// Generates the stub libraries. If one cannot be generated, the images that use it are added to `excluded`.
 fn generate_stubs(
     plan: &PackagePlan,
+    user: &UserLibraries,
     excluded: &mut BTreeMap<String, String>,
 ) -> Result<Vec<StubSources>> {
     let mut stubs = Vec::new();
     for (index, stub) in plan.stubs.iter().enumerate() {
-        match StubSources::generate(stub)? {
+        match StubSources::generate(stub, user)? {
             Ok(sources) => stubs.push(sources),
             Err(reason) => {
                 let users = plan.images.iter().filter(|image| image.stub == index);
@@ -242,7 +256,7 @@ fn report_texts(input: &Input, diagnostics: &mut Vec<Diagnostic>, texts: &mut So
 }
 
 /// Names and directory of the stub library.
-fn stub_options(input: &Input, options: &cli::Repair) -> PlanOptions {
+fn stub_options(input: &Input, options: &cli::Repair, user: &UserLibraries) -> PlanOptions {
     let mut stub_options = PlanOptions {
         headers: options
             .header_version
@@ -250,6 +264,8 @@ fn stub_options(input: &Input, options: &cli::Repair) -> PlanOptions {
             .map(|header| (header.family.clone(), header.version.clone()))
             .collect(),
         removes_copies: options.remove_copies,
+        known: user.known.clone(),
+        is_partial: options.partial,
         removes_signatures: options.unsign,
         ..PlanOptions::default()
     };
@@ -272,7 +288,7 @@ fn stub_options(input: &Input, options: &cli::Repair) -> PlanOptions {
             let full_path = path.canonicalize().unwrap_or_default();
             let name = full_path.file_name().unwrap_or_default();
             stub_options.prefix = prefix(&name.to_string_lossy());
-            stub_options.directory = common_directory(&candidates(&input.package));
+            stub_options.directory = common_directory(&candidates(&input.package, &user.known));
         }
     }
     stub_options
@@ -321,18 +337,22 @@ pub struct StubSources {
 
 impl StubSources {
     /// Generates the sources of a stub library, or returns the reason why there can be none.
-    fn generate(stub: &StubPlan) -> Result<std::result::Result<Self, String>> {
+    fn generate(
+        stub: &StubPlan,
+        user: &UserLibraries,
+    ) -> Result<std::result::Result<Self, String>> {
         let system = match stub.format {
             ImageFormat::Elf => "unknown-linux-gnu",
             ImageFormat::Pe => "pc-windows-gnu",
         };
         let target = target(Some(&format!("{}-{system}", stub.machine)))?;
-        let (manifest, mut diagnostics) = shipped::manifest(
-            stub.libraries
-                .iter()
-                .map(|stubbed| (stubbed.library.id.as_str(), stubbed.header.as_deref())),
-        );
-        let (mut plan, plan_diagnostics) = plan_stubs(&manifest, &target, &Inputs::default());
+        let shipped = (stub.libraries.iter())
+            .filter(|stubbed| !user.known.is_user_defined(stubbed.library))
+            .map(|stubbed| (stubbed.library.id.as_str(), stubbed.header.as_deref()));
+        let (mut manifest, mut diagnostics) = shipped::manifest(shipped);
+        let mut inputs = Inputs::default();
+        user.add_tables(&stub.libraries, &mut manifest, &mut inputs);
+        let (mut plan, plan_diagnostics) = plan_stubs(&manifest, &target, &inputs);
         diagnostics.extend(plan_diagnostics);
         if has_errors(&diagnostics) {
             return Ok(Err(diagnostics

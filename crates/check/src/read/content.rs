@@ -8,8 +8,16 @@ use crate::evidence::{self, TEXTS};
 use crate::package::Content;
 use crate::symbol_names::is_relevant;
 
+/// Whether a name is kept beyond those that rules need: that of a symbol, or a string of an image.
+pub type KeepFn<'a> = &'a dyn Fn(&str) -> bool;
+
 /// Contents of an ELF file of this name; `Other` for other files.
-pub(super) fn of_elf(bytes: &[u8], file_name: &str, consumed: ConsumedFn<'_>) -> Content {
+pub(super) fn of_elf(
+    bytes: &[u8],
+    file_name: &str,
+    keep: KeepFn<'_>,
+    consumed: ConsumedFn<'_>,
+) -> Content {
     // ELF files with GPU code are not for host loaders and linkers: EM_CUDA, EM_AMDGPU.
     if !bytes.starts_with(b"\x7fELF") || matches!(bytes.get(18..20), Some([190 | 224, 0])) {
         return Content::Other;
@@ -18,9 +26,11 @@ pub(super) fn of_elf(bytes: &[u8], file_name: &str, consumed: ConsumedFn<'_>) ->
         Ok(image) => image,
         Err(error) => return Content::Damaged(error.problem().clone()),
     };
-    let error = match read_image(&image, &is_relevant, consumed) {
+    let keep_symbol = |name: &str, node: Option<&str>| is_relevant(name, node) || keep(name);
+    let error = match read_image(&image, &keep_symbol, consumed) {
         Ok(mut facts) => {
-            facts.strings = read_strings(&image, TEXTS, &evidence::is_kept, consumed);
+            let keep_string = |text: &str| evidence::is_kept(text) || keep(text);
+            facts.strings = read_strings(&image, TEXTS, &keep_string, consumed);
             let names = evidence::dlopen_candidates(&facts, file_name);
             if !names.is_empty() {
                 let composed_in_code = code_may_contain(&image, &names, consumed);
@@ -35,7 +45,7 @@ pub(super) fn of_elf(bytes: &[u8], file_name: &str, consumed: ConsumedFn<'_>) ->
         Err(error) => error,
     };
     let error = match error.problem() {
-        Problem::NoDynamicSymbols(_) => match read_object(&image, &is_relevant) {
+        Problem::NoDynamicSymbols(_) => match read_object(&image, &keep_symbol) {
             Ok(Some(facts)) => return Content::Object(Box::new(facts)),
             Ok(None) => return Content::Other,
             Err(error) => error,
@@ -46,9 +56,10 @@ pub(super) fn of_elf(bytes: &[u8], file_name: &str, consumed: ConsumedFn<'_>) ->
 }
 
 /// Contents of a PE file. Its strings are not read.
-pub(super) fn of_pe(bytes: &[u8]) -> Content {
+pub(super) fn of_pe(bytes: &[u8], keep: KeepFn<'_>) -> Content {
+    let keep_symbol = |name: &str, node: Option<&str>| is_relevant(name, node) || keep(name);
     match PeImage::parse(bytes) {
-        Ok(image) => Content::Image(Box::new(image.facts(&is_relevant))),
+        Ok(image) => Content::Image(Box::new(image.facts(&keep_symbol))),
         Err(error) => Content::Damaged(error.problem().clone()),
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use gpustub_image::ImageKind;
 
-use super::{LIMITS, PackageReader};
+use super::{LIMITS, PackageReader, ReadOptions};
 use crate::gpu_file::{is_system, is_vendor_file};
 use crate::package::{ContainerKind, Content, Member, Package};
 
@@ -64,7 +64,8 @@ pub fn process(named: Vec<(&Path, Package)>) -> Option<Package> {
 /// Reads a library; `None` if the file cannot be read, or is no image.
 fn library(path: &Path) -> Option<Member> {
     let display_path = normalized(path).display().to_string().replace('\\', "/");
-    let mut reader = PackageReader::new(LIMITS);
+    let options = ReadOptions::default();
+    let mut reader = PackageReader::new(LIMITS, &options);
     reader
         .named_file(File::open(path).ok()?, path, &display_path)
         .ok()?;

@@ -77,6 +77,7 @@ codes! {
     UNKNOWN_KEY "unknown-key": "a key that is unknown in this table";
     UNKNOWN_LAYER "unknown-layer": "a view that names an undeclared layer";
     UNKNOWN_LIBRARY "unknown-library": "a library that gpustub does not ship a manifest for";
+    UNKNOWN_RESULT "unknown-result": "functions whose result without the library is unknown";
     UNKNOWN_SYMBOL "unknown-symbol": "a symbol that no view of a super-archive contains";
     UNKNOWN_VERSION "unknown-version": "a version that is unknown in the library's manifest";
     UNLOADABLE_IMAGE "unloadable-image": "an image that the dynamic loader rejects";

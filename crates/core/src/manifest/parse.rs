@@ -17,7 +17,7 @@ use crate::by_name::ByName;
 use crate::decode::{Decoder, Table, Value};
 use crate::diag::{Diagnostic, INVALID_VALUE};
 use crate::fields;
-use crate::library::{Out, Status, is_id};
+use crate::library::{Out, Returns, Status, is_id};
 use crate::reserved::{self, Owner};
 use crate::search_dir::is_search_dir;
 use crate::spanned::Spanned;
@@ -254,6 +254,13 @@ fn custom(decoder: &mut Decoder<'_>, id: &str, table: &Table<'_>) -> Custom {
             decoder.error(&INVALID_VALUE, text.span.clone(), message);
         }
         custom.status_string = text.map(|text| text.value);
+        custom.returns = version(
+            decoder,
+            &fallback,
+            "returns",
+            Returns::CLASSES,
+            Returns::parse,
+        );
     }
     if let Some(functions) = table.get("zero-out").and_then(|value| decoder.map(&value)) {
         custom.zero_out = zero_out(decoder, &functions);

@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use super::Planner;
 use crate::diag::{
-    Diagnostic, MISSING_KEY, MISSING_SYMBOL_LIST, RESERVED_SYMBOL, UNKNOWN_FUNCTION,
-    UNKNOWN_LIBRARY, has_errors, listing,
+    Diagnostic, INVALID_VALUE, MISSING_KEY, MISSING_SYMBOL_LIST, RESERVED_SYMBOL, UNKNOWN_FUNCTION,
+    UNKNOWN_LIBRARY, UNKNOWN_RESULT, has_errors, listing,
 };
 #[cfg(feature = "tools")]
 use crate::imports::wrong_header;
@@ -33,11 +33,8 @@ impl Planner<'_> {
         if let Some(path) = &custom.symbols {
             library.symbols = self.read_symbols(stub, path)?;
         }
-        if Library::index(&stub.id.value).is_none() {
-            // A status in place of a pointer would be dereferenced.
-            for symbol in &mut library.symbols.symbols {
-                symbol.returns.get_or_insert(Returns::Null);
-            }
+        if let Some(returns) = &custom.returns {
+            self.set_default_result(stub, returns, &mut library.symbols);
         }
         if !custom.load_names.is_empty() {
             library.load_names = plain_load_names(&custom.load_names);
@@ -67,6 +64,64 @@ impl Planner<'_> {
                 .clone_from(&outs.value);
         }
         Some(Cow::Owned(library))
+    }
+
+    /// Sets the result of the functions without `returns=`.
+    fn set_default_result(
+        &mut self,
+        stub: &Stub,
+        returns: &Spanned<Returns>,
+        list: &mut SymbolList,
+    ) {
+        let id = &stub.id.value;
+        if Library::index(id).is_some() {
+            let message = format!("`stub.{id}.fallback.returns` is for user-defined libraries");
+            let help = format!("remove it: gpustub knows the result of each function of `{id}`");
+            let error = Diagnostic::error(&INVALID_VALUE, message).help(help);
+            return self.add(error, &returns.span);
+        }
+        for symbol in &mut list.symbols {
+            if !symbol.kind.is_data() {
+                symbol.returns.get_or_insert_with(|| returns.value.clone());
+            }
+        }
+    }
+
+    /// Refuses functions of a user-defined library whose result without it is unknown: callers take 0 for success, and
+    /// a status in place of a pointer would be dereferenced.
+    pub fn check_results(&mut self, stub: &Stub, list: &SymbolList) {
+        let (id, os) = (&stub.id.value, &self.target.os);
+        let Some(path) = stub
+            .custom
+            .symbols
+            .as_ref()
+            .filter(|_| Library::index(id).is_none())
+        else {
+            return;
+        };
+        let mut unknown = Vec::new();
+        for symbol in list.functions_on(os) {
+            if symbol.returns.is_none() && !symbol.is_weak_cxx() {
+                unknown.push(symbol.name.as_str());
+            }
+        }
+        let [first, ..] = unknown[..] else { return };
+        let text = self.inputs.symbol_files.get(&path.value);
+        let span = text.map_or(0..0, |text| span_of(text, first));
+        let message = format!(
+            "functions of `{id}` without `returns=` ({}): {}",
+            unknown.len(),
+            listing(&unknown)
+        );
+        let help = format!(
+            "read the results with `cargo gpustub add {id} --from FILE --headers HEADER`, add `returns=` to these \
+             lines, or to `[stub.{id}]` a result for all of them: fallback = {{ returns = \"status\" }}"
+        );
+        let error = Diagnostic::error(&UNKNOWN_RESULT, message)
+            .label("without the library 0 would mean success to many callers")
+            .with_origin(&symbol_list_path(&self.manifest.file, &path.value), span)
+            .help(help);
+        self.diagnostics.push(error);
     }
 
     /// Whether the table fully describes a library that is not shipped.

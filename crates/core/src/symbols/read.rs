@@ -428,10 +428,7 @@ fn values_of(key: &str) -> &'static str {
         "size=" => "a number of bytes",
         "callback=" => "the index of an argument, from 0 to 11",
         "system=" => "one of linux, freebsd, windows, macos, android",
-        "returns=" => {
-            "one of status, null, string, void, value:N, zeroed-struct:SIZE and zeroed-hfa:SIZE; a \
-             SIZE is 1 to 65536 bytes"
-        }
+        "returns=" => Returns::CLASSES,
         _ => {
             "ascending releases and ranges such as 11.8,12.0-12.9,13.0- whose ends are in @releases"
         }

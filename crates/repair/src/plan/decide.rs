@@ -2,20 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpustub_check::evidence::is_from_vendor;
-use gpustub_check::gpu_file::gpu_file;
 use gpustub_check::symbol_names::is_gpu;
 use gpustub_check::{ImageId, LoadGraph};
 use gpustub_core::diag::listing;
-use gpustub_core::library::{Library, Role};
+use gpustub_core::library::Library;
+use gpustub_core::symbols::Symbol;
 use gpustub_image::edit::{ImportKind, Imported, Inspection};
 use gpustub_image::{ImageFormat, ImageKind};
 
+use super::refusal::Refusal;
+use super::unavailable::unavailable_libraries;
 use crate::kept::KeptLibraries;
 use crate::libraries::{
-    Functions, Requirement, has_data, has_function, intersection, is_copied, replaced_library,
-    requirements,
+    Functions, KnownLibraries, Requirement, has_data, has_function, intersection, is_copied,
 };
+use crate::package_plan::PlanOptions;
 use crate::releases::{Majors, header_key};
 
 /// A function that an image binds to the stub library.
@@ -25,21 +26,6 @@ pub struct Binding {
     pub owner: &'static Library,
     /// The replaced library, which has a version node.
     pub replaced: &'static Library,
-}
-
-/// The reason why an image stays as it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
-    /// Continues the name of the image: `needs libx.so.1, for which there are no stubs`.
-    pub reason: String,
-    /// The next step.
-    pub help: Option<String>,
-}
-
-impl From<String> for Refusal {
-    fn from(reason: String) -> Self {
-        Self { reason, help: None }
-    }
 }
 
 /// The edit of one image.
@@ -61,6 +47,8 @@ pub struct Decision {
     pub unversioned: Vec<String>,
     /// Toolkit majors that the image was linked against.
     pub majors: Majors,
+    /// Reasons why libraries are left as they are.
+    pub left: Vec<Refusal>,
 }
 
 impl Decision {
@@ -92,19 +80,54 @@ impl Decision {
 pub fn decide(
     graph: &LoadGraph<'_>,
     kept: &KeptLibraries<'_>,
+    options: &PlanOptions,
     id: ImageId,
     inspection: &Inspection,
     passed_on: &[Requirement],
 ) -> Result<Option<Decision>, Refusal> {
-    check_kept_libraries(graph, kept, id, inspection)?;
+    let mut left = unavailable_libraries(graph, kept, id, inspection);
+    loop {
+        match decide_without(graph, kept, id, inspection, passed_on, &left) {
+            Err(refusal) if can_keep(&refusal, passed_on) => left.push(refusal),
+            result if left.is_empty() => return result,
+            Ok(Some(decision)) if options.is_partial => {
+                return Ok(Some(Decision { left, ..decision }));
+            }
+            Ok(Some(_)) => {
+                let refusal = left.swap_remove(0);
+                return Err(refusal.or("`--partial` repairs it for its other libraries"));
+            }
+            Ok(None) | Err(_) => return Err(left.swap_remove(0)),
+        }
+    }
+}
+
+/// Whether an image can keep the libraries of a refusal. Those that it uses through others are theirs.
+fn can_keep(refusal: &Refusal, passed_on: &[Requirement]) -> bool {
+    let mut files = passed_on.iter().flat_map(|requirement| &requirement.files);
+    !refusal.keeps.is_empty() && !files.any(|file| refusal.keeps.contains(file))
+}
+
+/// Decides about an image that keeps the libraries of `left`.
+fn decide_without(
+    graph: &LoadGraph<'_>,
+    kept: &KeptLibraries<'_>,
+    id: ImageId,
+    inspection: &Inspection,
+    passed_on: &[Requirement],
+    left: &[Refusal],
+) -> Result<Option<Decision>, Refusal> {
+    let is_left = |name: &String| left.iter().any(|refusal| refusal.keeps.contains(name));
     let mut needed = inspection.needed.clone();
-    if is_found_when_called(kept, inspection) {
-        needed.extend_from_slice(&inspection.delayed);
+    needed.retain(|name| !is_left(name));
+    if is_found_when_called(kept, inspection, &needed) {
+        let delayed = inspection.delayed.iter().filter(|name| !is_left(name));
+        needed.extend(delayed.cloned());
     }
     // Libraries that are kept have the major of the headers, too.
-    let mut known = requirements(inspection, needed.iter());
+    let mut known = kept.known.requirements(inspection, needed.iter());
     needed.retain(|name| !kept.contains(name));
-    let mut requirements = requirements(inspection, needed.iter());
+    let mut requirements = kept.known.requirements(inspection, needed.iter());
     known.extend_from_slice(passed_on);
     requirements.extend_from_slice(passed_on);
     if requirements.is_empty() {
@@ -128,8 +151,11 @@ pub fn decide(
         unversioned: Vec::new(),
         majors,
         requirements,
+        left: Vec::new(),
     };
-    bind_imports(graph, kept, inspection, &mut decision)?;
+    let left_names = left.iter().flat_map(|refusal| &refusal.keeps);
+    let left_libraries = kept.known.requirements(inspection, left_names);
+    bind_imports(graph, kept, inspection, &left_libraries, &mut decision)?;
     if !decision.unversioned.is_empty() && !inspection.has_versions {
         return Err(
             "requires no symbol versions, by which it could be bound to stubs of its own"
@@ -142,77 +168,36 @@ pub fn decide(
 
 /// Whether delayed imports find a stub library: their helper in the image searches the directories of the program, not that
 /// of a DLL, whose other imports must have loaded the stub library before.
-fn is_found_when_called(kept: &KeptLibraries<'_>, inspection: &Inspection) -> bool {
-    let mut needed = inspection.needed.iter();
-    inspection.kind == ImageKind::Program
-        || needed.any(|name| !kept.contains(name) && replaced_library(inspection, name).is_some())
-}
-
-/// Rejects an image that needs a GPU library without stubs, itself or through a vendor's library.
-fn check_kept_libraries(
-    graph: &LoadGraph<'_>,
+fn is_found_when_called(
     kept: &KeptLibraries<'_>,
-    id: ImageId,
     inspection: &Inspection,
-) -> Result<(), Refusal> {
-    let unknown: Vec<&String> = inspection
-        .needed
-        .iter()
-        .filter(|name| {
-            gpu_file(name).is_some()
-                && replaced_library(inspection, name).is_none()
-                && graph.find(id, name).is_none()
+    needed: &[String],
+) -> bool {
+    let mut needed = needed.iter();
+    inspection.kind == ImageKind::Program
+        || needed.any(|name| {
+            !kept.contains(name) && kept.known.replaced_library(inspection, name).is_some()
         })
-        .collect();
-    if !unknown.is_empty() {
-        let reason = format!("needs {}, for which there are no stubs", listing(&unknown));
-        let pronoun = if unknown.len() == 1 { "it" } else { "them" };
-        let mut refusal = requires_installed(reason, &unknown, pronoun);
-        let mut files = unknown.iter().filter_map(|name| gpu_file(name));
-        if files.all(|file| file.role == Role::Loader)
-            && let Some(help) = &mut refusal.help
-        {
-            help.push_str("; a package may bring a loader, which auditwheel or delvewheel copies");
-        }
-        return Err(refusal);
-    }
-    if let Some((library, lacked)) = lacking_vendor_library(graph, kept, id, inspection) {
-        let reason = format!(
-            "loads {library} of this package, which needs {}",
-            listing(&lacked)
-        );
-        return Err(requires_installed(reason, &lacked, library));
-    }
-    Ok(())
 }
 
-/// Refusal of an image that starts only where these libraries are installed.
-fn requires_installed<Name: AsRef<str>>(reason: String, names: &[Name], without: &str) -> Refusal {
-    let are = if names.len() == 1 { "is" } else { "are" };
-    let names = listing(names);
-    let help = format!(
-        "it starts only where {names} {are} installed: build it without {without}, or leave it out \
-         of the package"
-    );
-    Refusal {
-        reason,
-        help: Some(help),
-    }
-}
-
-/// Binds each import of a replaced library to its stub.
+/// Binds each import of a replaced library to its stub. `left` are libraries that the image keeps.
 fn bind_imports(
     graph: &LoadGraph<'_>,
     kept: &KeptLibraries<'_>,
     inspection: &Inspection,
+    left: &[Requirement],
     decision: &mut Decision,
 ) -> Result<(), Refusal> {
     let functions = Functions::new(&decision.requirements);
     let provided = provided(graph, kept, decision.id);
-    let mut unknown = Vec::new();
+    let is_left = |name: &str| {
+        let mut libraries = left.iter().map(|requirement| requirement.library);
+        libraries.any(|library| !library.symbols.lookup(name).is_empty())
+    };
+    let (mut unknown, mut unclassified) = (Vec::new(), Vec::new());
     for import in &inspection.imports {
         let requirements = &decision.requirements;
-        let binding = match &import.file {
+        let (binding, requirement) = match &import.file {
             Some(file) => {
                 let Some(requirement) = requirements
                     .iter()
@@ -220,47 +205,100 @@ fn bind_imports(
                 else {
                     continue;
                 };
-                binding(&functions, requirement, import)
+                (binding(&functions, requirement, import), Some(requirement))
             }
             // A function that a library of the package defines stays with it, such as a lazy stub.
-            None if provided.contains(import.name.as_str()) => continue,
+            None if provided.contains(import.name.as_str()) || is_left(&import.name) => continue,
             None => {
                 let binding = requirements
                     .iter()
                     .find_map(|requirement| binding(&functions, requirement, import))
-                    .or_else(|| loaded_by_replaced(requirements, import));
-                if binding.is_none() && !is_of(requirements, &import.name) {
-                    continue;
-                }
-                binding
+                    .or_else(|| loaded_by_replaced(kept.known, requirements, import));
+                let requirement = match &binding {
+                    Some(binding) => (requirements.iter())
+                        .find(|requirement| requirement.library.id == binding.replaced.id),
+                    None => match owner_by_name(kept.known, requirements, &import.name) {
+                        None => continue,
+                        owner => owner,
+                    },
+                };
+                (binding, requirement)
             }
         };
-        check_kind(import, binding.as_ref())?;
+        let keeps = requirement.map_or_else(Vec::new, |requirement| requirement.files.clone());
+        if let Err(reason) = check_kind(import, binding.as_ref()) {
+            return Err(Refusal {
+                keeps,
+                ..reason.into()
+            });
+        }
         match binding {
-            Some(binding) => decision.bind(import, binding)?,
+            Some(binding) => {
+                if has_unknown_result(kept.known, &binding, import) {
+                    unclassified.push((import.name.as_str(), binding.owner, keeps));
+                }
+                decision.bind(import, binding)?;
+            }
             // A weak import may be missing.
             None if import.weak => {}
-            None => unknown.push(import.name.as_str()),
+            None => unknown.push((import.name.as_str(), keeps)),
         }
     }
-    let is_data = |name: &&&str| {
+    let is_data = |(name, _): &&(&str, Vec<String>)| {
         let mut requirements = decision.requirements.iter();
         requirements.any(|requirement| has_data(requirement.library, name))
     };
-    if let Some(name) = unknown.iter().find(is_data) {
-        return Err(no_copy(name).into());
-    }
-    if let Some(name) = unknown
-        .iter()
-        .find(|name| name.starts_with("_Z") || name.starts_with('?'))
-    {
-        return Err(format!("imports `{name}`: there are no stubs of C++ functions").into());
-    }
-    if !unknown.is_empty() {
-        let names = listing(&unknown);
-        return Err(format!("imports functions for which there are no stubs: {names}").into());
-    }
-    Ok(())
+    let is_cxx = |(name, _): &&(&str, Vec<String>)| name.starts_with("_Z") || name.starts_with('?');
+    let refusal = if let Some((name, keeps)) = unknown.iter().find(is_data) {
+        (no_copy(name), keeps)
+    } else if let Some((name, keeps)) = unknown.iter().find(is_cxx) {
+        let reason = format!("imports `{name}`: there are no stubs of C++ functions");
+        (reason, keeps)
+    } else if let Some((_, keeps)) = unknown.first() {
+        let names: Vec<&str> = unknown.iter().map(|(name, _)| *name).collect();
+        let names = listing(&names);
+        let reason = format!("imports functions for which there are no stubs: {names}");
+        (reason, keeps)
+    } else {
+        return check_results(&unclassified);
+    };
+    let (reason, keeps) = refusal;
+    Err(Refusal {
+        keeps: keeps.clone(),
+        ..reason.into()
+    })
+}
+
+/// Whether the result of a user-defined function without its library is unknown.
+fn has_unknown_result(known: &KnownLibraries, binding: &Binding, import: &Imported) -> bool {
+    let mut symbols = binding.owner.symbols.lookup(&import.name).iter();
+    known.is_user_defined(binding.owner) && symbols.all(|symbol| symbol.returns.is_none())
+}
+
+/// Refuses functions whose result without their library is unknown. Each has its library, and the files that the image
+/// can keep instead.
+fn check_results(functions: &[(&str, &'static Library, Vec<String>)]) -> Result<(), Refusal> {
+    let Some((_, library, keeps)) = functions.first() else {
+        return Ok(());
+    };
+    let names: Vec<&str> = (functions.iter())
+        .filter(|(_, owner, _)| owner.id == library.id)
+        .map(|(name, _, _)| *name)
+        .collect();
+    let reason = format!(
+        "imports functions of `{}` whose result without the library is unknown ({}): {}",
+        library.id,
+        names.len(),
+        listing(&names)
+    );
+    let refusal = Refusal {
+        keeps: keeps.clone(),
+        ..reason.into()
+    };
+    Err(refusal.or(
+        "name its header with `--headers`, or a result for all functions that no header declares with \
+         `--returns`; a list has `returns=`",
+    ))
 }
 
 /// Binding of an import to a required library, if there are stubs of the function.
@@ -298,8 +336,12 @@ fn no_copy(name: &str) -> String {
 }
 
 /// A function of a library that the image does not need itself: it links libhipblas, which loads the HIP
-/// runtime. Without libhipblas nothing loads it.
-fn loaded_by_replaced(requirements: &[Requirement], import: &Imported) -> Option<Binding> {
+/// runtime. Without libhipblas nothing loads it. A user-defined library may load any.
+fn loaded_by_replaced(
+    known: &KnownLibraries,
+    requirements: &[Requirement],
+    import: &Imported,
+) -> Option<Binding> {
     if import.weak {
         return None;
     }
@@ -307,9 +349,10 @@ fn loaded_by_replaced(requirements: &[Requirement], import: &Imported) -> Option
         .filter_map(Library::builtin)
         .find(|library| {
             !library.family.is_empty()
-                && requirements
-                    .iter()
-                    .any(|requirement| requirement.library.family == library.family)
+                && requirements.iter().any(|requirement| {
+                    requirement.library.family == library.family
+                        || known.is_user_defined(requirement.library)
+                })
                 && has_function(library, &import.name)
         })?;
     Some(Binding {
@@ -318,66 +361,40 @@ fn loaded_by_replaced(requirements: &[Requirement], import: &Imported) -> Option
     })
 }
 
-/// Whether an unknown function has a prefix of one of the replaced libraries, such as `cuda`, and no other GPU
-/// library of their toolkits has it: one that NCCL has may be of a newer RCCL.
-fn is_of(requirements: &[Requirement], name: &str) -> bool {
+/// The replaced library that an import without a version and without a stub belongs to: that with its prefix, such as
+/// `cuda`, if no other GPU library has it. A user-defined library has its data, too.
+fn owner_by_name<'r>(
+    known: &KnownLibraries,
+    requirements: &'r [Requirement],
+    name: &str,
+) -> Option<&'r Requirement> {
     let prefix = lowercase_prefix(name);
-    is_gpu(name)
-        && prefix.len() > 1
+    let is_of_gpustub = is_gpu(name)
         && !Library::builtin_ids()
             .filter_map(Library::builtin)
-            .filter(|library| {
-                let mut replaced = requirements.iter().map(|requirement| requirement.library);
-                library.family.is_empty() || replaced.any(|other| other.family == library.family)
-            })
-            .any(|library| !library.symbols.lookup(name).is_empty())
-        && requirements.iter().any(|requirement| {
-            let mut functions = requirement.library.symbols.functions();
-            functions.any(|function| lowercase_prefix(&function.name) == prefix)
-        })
+            .any(|library| !library.symbols.lookup(name).is_empty());
+    requirements.iter().find(|requirement| {
+        let library = requirement.library;
+        let has_prefix =
+            |function: &&Symbol| prefix.len() > 1 && lowercase_prefix(&function.name) == prefix;
+        if known.is_user_defined(library) {
+            // Other libraries may share a prefix that few functions have.
+            let count = library.symbols.functions().filter(has_prefix).count();
+            return !library.symbols.lookup(name).is_empty()
+                || 2 * count > library.symbols.functions().count();
+        }
+        is_of_gpustub
+            && library
+                .symbols
+                .functions()
+                .any(|function| has_prefix(&function))
+    })
 }
 
 fn lowercase_prefix(name: &str) -> &str {
     name.split(|c: char| !c.is_ascii_lowercase())
         .next()
         .unwrap_or_default()
-}
-
-/// A vendor's library of the package that stays a requirement of the image, and the GPU libraries that it needs and
-/// the package lacks. A vendor's library is not edited.
-fn lacking_vendor_library<'a>(
-    graph: &LoadGraph<'a>,
-    kept: &KeptLibraries<'_>,
-    id: ImageId,
-    inspection: &Inspection,
-) -> Option<(&'a str, Vec<&'a str>)> {
-    for name in graph.image(id).needed() {
-        if replaced_library(inspection, name).is_some() && !kept.contains(name) {
-            continue;
-        }
-        let Some(library) = graph.find(id, name) else {
-            continue;
-        };
-        if !is_from_vendor(&graph.image(library)) {
-            continue;
-        }
-        for loaded in graph.loaded_with(library) {
-            let image = graph.image(loaded);
-            if !is_from_vendor(&image) {
-                continue;
-            }
-            let lacked: Vec<&str> = image
-                .needed()
-                .iter()
-                .map(String::as_str)
-                .filter(|name| gpu_file(name).is_some() && graph.find(loaded, name).is_none())
-                .collect();
-            if !lacked.is_empty() {
-                return Some((image.member.file_name(), lacked));
-            }
-        }
-    }
-    None
 }
 
 /// GPU functions that images of the package define and the loader loads with the image.

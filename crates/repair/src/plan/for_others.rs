@@ -3,17 +3,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpustub_check::evidence::gpu_library_exporting;
-use gpustub_check::gpu_file::gpu_file;
 use gpustub_check::wheel::is_wheel;
 use gpustub_check::{ImageId, LoadGraph};
 use gpustub_core::diag::listing;
 use gpustub_core::library::Role;
 use gpustub_image::ImageKind;
 
-use super::decide::{Decision, Refusal};
+use super::decide::Decision;
+use super::refusal::Refusal;
 use crate::kept::KeptLibraries;
-use crate::libraries::is_gpu_name;
+use crate::libraries::KnownLibraries;
 
 /// Refuses images that load GPU libraries for code that stays as it is, and then those that load them for these.
 ///
@@ -22,15 +21,16 @@ use crate::libraries::is_gpu_name;
 pub fn refuse(
     graph: &LoadGraph<'_>,
     kept: &KeptLibraries<'_>,
+    known: &KnownLibraries,
     decisions: &mut BTreeMap<ImageId, Decision>,
     refusals: &mut BTreeMap<ImageId, Refusal>,
 ) {
-    let users = Users::find(graph, kept);
+    let users = Users::find(graph, kept, known);
     loop {
         let refused: BTreeMap<ImageId, Refusal> = decisions
             .iter()
             .filter_map(|(&id, decision)| {
-                let user = user(graph, &users, decisions, decision)?;
+                let user = user(graph, &users, decisions, decision, known)?;
                 Some((id, refusal(decision, &user)))
             })
             .collect();
@@ -52,17 +52,17 @@ struct Users {
 }
 
 impl Users {
-    fn find(graph: &LoadGraph<'_>, kept: &KeptLibraries<'_>) -> Self {
+    fn find(graph: &LoadGraph<'_>, kept: &KeptLibraries<'_>, known: &KnownLibraries) -> Self {
         let (mut needing, mut importing) = (Vec::new(), Vec::new());
         for (id, image) in graph.entries() {
             if image.facts.kind == ImageKind::Program || !kept.provides(image) {
                 continue;
             }
             let mut imports = image.facts.imports.iter();
-            if image.needed().iter().any(|name| is_toolkit(name)) {
+            if image.needed().iter().any(|name| is_toolkit(name, known)) {
                 needing.push(id);
-            } else if !image.needed().iter().any(|name| is_gpu_name(name))
-                && imports.any(|import| gpu_library_exporting(&import.name).is_some())
+            } else if !image.needed().iter().any(|name| known.is_file(name))
+                && imports.any(|import| known.is_symbol(&import.name))
             {
                 importing.push(id);
             }
@@ -77,15 +77,16 @@ fn user(
     users: &Users,
     decisions: &BTreeMap<ImageId, Decision>,
     decision: &Decision,
+    known: &KnownLibraries,
 ) -> Option<String> {
     if !decision.functions.is_empty() {
         return None;
     }
-    let user = user_in_package(graph, users, decisions, decision);
+    let user = user_in_package(graph, users, decisions, decision, known);
     if user.is_some() || is_explained(graph, decisions, decision) {
         return user;
     }
-    user_elsewhere(graph, decision)
+    user_elsewhere(graph, decision, known)
 }
 
 /// An image of the package that stays as it is, and needs one of the libraries or has references to some GPU library.
@@ -94,21 +95,27 @@ fn user_in_package(
     users: &Users,
     decisions: &BTreeMap<ImageId, Decision>,
     decision: &Decision,
+    known: &KnownLibraries,
 ) -> Option<String> {
     let machine = &graph.image(decision.id).facts.link.machine;
     let needing = users.needing.iter().filter(|id| {
+        // An image that is repaired in part keeps libraries.
+        let is_kept = |name: &str| !decisions.get(id).is_some_and(|user| user.replaces(name));
         let mut needed = graph.image(**id).needed().iter();
-        needed.any(|name| is_toolkit(name) && decision.replaces(name))
+        needed.any(|name| is_toolkit(name, known) && decision.replaces(name) && is_kept(name))
     });
-    let user = needing.chain(&users.importing).find(|id| {
-        !decisions.contains_key(id) && graph.image(**id).facts.link.machine == *machine
-    })?;
+    let importing = users.importing.iter();
+    let user = needing
+        .chain(importing.filter(|id| !decisions.contains_key(id)))
+        .find(|id| graph.image(**id).facts.link.machine == *machine)?;
     let file_name = graph.image(*user).member.file_name();
     Some(format!("`{file_name}`, which stays as it is"))
 }
 
-fn is_toolkit(name: &str) -> bool {
-    gpu_file(name).is_some_and(|file| file.role == Role::Toolkit)
+fn is_toolkit(name: &str, known: &KnownLibraries) -> bool {
+    known
+        .file(name)
+        .is_some_and(|file| file.role == Role::Toolkit)
 }
 
 /// Whether an image that is edited, and loaded with this one, needs the same libraries: linkers also record the libraries of
@@ -133,7 +140,11 @@ fn is_explained(
 
 /// A library of another wheel that the image needs, which may need the libraries, too, and have no run path to them; or
 /// code that looks functions up by name.
-fn user_elsewhere(graph: &LoadGraph<'_>, decision: &Decision) -> Option<String> {
+fn user_elsewhere(
+    graph: &LoadGraph<'_>,
+    decision: &Decision,
+    known: &KnownLibraries,
+) -> Option<String> {
     let image = graph.image(decision.id);
     let imports = |names: [&str; 2]| {
         let mut imports = image.facts.imports.iter();
@@ -147,7 +158,7 @@ fn user_elsewhere(graph: &LoadGraph<'_>, decision: &Decision) -> Option<String> 
     let library = image.needed().iter().find(|name| {
         is_wheel(image.package)
             && name.ends_with(".so")
-            && !is_gpu_name(name)
+            && !known.is_file(name)
             && graph.find(decision.id, name).is_none()
     })?;
     Some(format!("{library} of another package"))
@@ -171,5 +182,6 @@ fn refusal(decision: &Decision, user: &str) -> Refusal {
              whose functions are called only"
                 .to_owned(),
         ),
+        keeps: Vec::new(),
     }
 }

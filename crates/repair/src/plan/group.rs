@@ -189,7 +189,7 @@ pub fn plan(
             file,
             format: group.format,
             machine: group.machine.clone(),
-            libraries: stub_libraries(group, headers, &node),
+            libraries: stub_libraries(graph, group, options, &headers, &node),
         });
     }
     diagnostics
@@ -264,7 +264,7 @@ fn request(
             ImageFormat::Elf => runpath::added(&graph.image(decision.id), &options.directory),
             ImageFormat::Pe => None,
         },
-        removed_runpath: runpath::removed(graph, decision.id, decision),
+        removed_runpath: runpath::removed(graph, decision.id, decision, &options.known),
         libraries: libraries.collect(),
         unversioned: unversioned.collect(),
         data: data.collect(),
@@ -273,15 +273,14 @@ fn request(
 }
 
 fn stub_libraries(
+    graph: &LoadGraph<'_>,
     group: &Group,
-    headers: BTreeMap<&'static str, Option<String>>,
+    options: &PlanOptions,
+    headers: &BTreeMap<&'static str, Option<String>>,
     node: &dyn Fn(&str) -> String,
 ) -> Vec<StubLibrary> {
     let mut libraries = Vec::new();
-    for (id, header) in headers {
-        let Some(library) = Library::builtin(id) else {
-            continue;
-        };
+    for (id, (library, _)) in group.functions_by_owner() {
         let exports = group
             .functions
             .iter()
@@ -290,11 +289,36 @@ fn stub_libraries(
             .collect();
         libraries.push(StubLibrary {
             library,
-            header,
+            header: headers.get(id).cloned().flatten(),
+            search_dirs: search_dirs(graph, group, options, library),
             exports,
         });
     }
     libraries
+}
+
+/// Directories in which the images of a group found a user-defined library.
+fn search_dirs(
+    graph: &LoadGraph<'_>,
+    group: &Group,
+    options: &PlanOptions,
+    library: &Library,
+) -> Vec<String> {
+    let mut search_dirs: Vec<String> = Vec::new();
+    if !options.known.is_user_defined(library) || group.format == ImageFormat::Pe {
+        return search_dirs;
+    }
+    for decision in &group.decisions {
+        let mut requirements = decision.requirements.iter();
+        if requirements.any(|requirement| requirement.library.id == library.id) {
+            for dir in runpath::search_dirs(&graph.image(decision.id), &options.directory) {
+                if !search_dirs.contains(&dir) {
+                    search_dirs.push(dir);
+                }
+            }
+        }
+    }
+    search_dirs
 }
 
 /// Hash of a group's stub library: libraries with one name have the same functions.

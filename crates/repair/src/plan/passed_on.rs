@@ -5,12 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gpustub_check::evidence::is_from_vendor;
-use gpustub_check::gpu_file::gpu_file;
 use gpustub_check::{ImageId, LoadGraph, PackageImage};
 use gpustub_image::Import;
 
 use crate::kept::KeptLibraries;
-use crate::libraries::{Functions, Requirement};
+use crate::libraries::{Functions, KnownLibraries, Requirement};
 use crate::names::is_stub_file;
 
 /// Functions of a replaced library that an image uses through others.
@@ -56,6 +55,7 @@ impl PassedOn {
 pub fn find(
     graph: &LoadGraph<'_>,
     kept: &KeptLibraries<'_>,
+    known: &KnownLibraries,
     requirements: &BTreeMap<ImageId, Vec<Requirement>>,
 ) -> BTreeMap<ImageId, PassedOn> {
     let functions: BTreeMap<ImageId, Functions> = requirements
@@ -85,7 +85,8 @@ pub fn find(
                 continue;
             }
             for import in &image.facts.imports {
-                if needs_library_of(&image, requirements.get(&id), functions.get(&id), import)
+                let own = requirements.get(&id).zip(functions.get(&id));
+                if needs_library_of(&image, own, known, import)
                     || (import.version.is_none() && exports.contains(import.name.as_str()))
                 {
                     continue;
@@ -106,25 +107,33 @@ pub fn find(
     users
 }
 
-/// Whether a library that the image needs itself has the function.
+/// Whether a library that the image needs itself has the function. `replaced` are those that its edit replaces.
 fn needs_library_of(
     image: &PackageImage<'_>,
-    requirements: Option<&Vec<Requirement>>,
-    functions: Option<&Functions>,
+    replaced: Option<(&Vec<Requirement>, &Functions)>,
+    known: &KnownLibraries,
     import: &Import,
 ) -> bool {
     if let Some(version) = &import.version {
         return image.needed().contains(&version.file);
     }
-    if let (Some(requirements), Some(functions)) = (requirements, functions) {
-        return provider(requirements, functions, import).is_some();
-    }
-    // An image that is not edited keeps what it needs.
-    image
-        .needed()
-        .iter()
-        .filter_map(|name| gpu_file(name)?.library)
-        .any(|library| !library.symbols.lookup(&import.name).is_empty())
+    let is_replaced = |name: &String| {
+        replaced.is_some_and(|(requirements, _)| {
+            let mut requirements = requirements.iter();
+            requirements.any(|requirement| requirement.files.contains(name))
+        })
+    };
+    let has_stub = |(requirements, functions): (&Vec<Requirement>, &Functions)| {
+        provider(requirements, functions, import).is_some()
+    };
+    // An image keeps what its edit does not replace.
+    replaced.is_some_and(has_stub)
+        || image
+            .needed()
+            .iter()
+            .filter(|name| !is_replaced(name))
+            .filter_map(|name| known.file(name)?.library)
+            .any(|library| !library.symbols.lookup(&import.name).is_empty())
 }
 
 /// The required library that has the function.

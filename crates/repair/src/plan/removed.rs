@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use gpustub_check::Package;
 use gpustub_check::evidence::image_names;
-use gpustub_check::gpu_file::gpu_file;
 
 use crate::kept::is_copy;
+use crate::libraries::KnownLibraries;
 use crate::package_plan::{ImagePlan, PackagePlan};
 
 /// Paths of files that tools grafted into the package (`libcudart-5a077122.so.12.0.107`), and that the
 /// package's images no longer need. Files under their own names stay: other packages may load them.
-pub fn copies(package: &Package, plan: &PackagePlan) -> Vec<String> {
+pub fn copies(package: &Package, plan: &PackagePlan, known: &KnownLibraries) -> Vec<String> {
     if plan.images.is_empty() {
         return Vec::new();
     }
@@ -21,7 +21,9 @@ pub fn copies(package: &Package, plan: &PackagePlan) -> Vec<String> {
     loop {
         let needed = needed_after_edits(package, plan, &removed);
         let unneeded_copy = package.all_images().find(|image| {
-            gpu_file(image.member.file_name()).is_some_and(|file| is_copy(&file))
+            known
+                .file(image.member.file_name())
+                .is_some_and(|file| is_copy(&file))
                 && !removed.contains(&image.member.path)
                 && image_names(image).any(|name| formerly_needed.contains(name))
                 && !image_names(image).any(|name| needed.contains(name))

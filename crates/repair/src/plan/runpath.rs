@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use gpustub_check::evidence::opened_names;
 use gpustub_check::gpu_file::is_system;
 use gpustub_check::search_dirs::{SearchDir, installed, resolve_entry};
 use gpustub_check::{ImageId, LoadGraph, PackageImage};
 
 use super::decide::Decision;
+use crate::libraries::KnownLibraries;
 
 /// Entry of the runpath by which an image finds the stub library; `None`: it has one already.
 pub fn added(image: &PackageImage<'_>, directory: &str) -> Option<String> {
@@ -18,32 +18,60 @@ pub fn added(image: &PackageImage<'_>, directory: &str) -> Option<String> {
     {
         return None;
     }
-    let path: Vec<&str> = installed(&image.member.path).split('/').collect();
-    let origin = &path[..path.len() - 1];
-    let target: Vec<&str> = directory
-        .split('/')
-        .filter(|component| !component.is_empty())
-        .collect();
+    let path = installed(&image.member.path);
+    let (origin, _) = path.rsplit_once('/').unwrap_or_default();
+    Some(relative(origin, directory))
+}
+
+/// Entry for a directory in files of another directory.
+fn relative(origin: &str, directory: &str) -> String {
+    let components = |path: &'_ str| -> Vec<String> {
+        let components = path.split('/').filter(|component| !component.is_empty());
+        components.map(str::to_owned).collect()
+    };
+    let (origin, target) = (components(origin), components(directory));
     let common = origin
         .iter()
         .zip(&target)
         .take_while(|(a, b)| a == b)
         .count();
-    let mut components = vec!["$ORIGIN"];
-    components.extend(origin[common..].iter().map(|_| ".."));
-    components.extend(&target[common..]);
-    Some(components.join("/"))
+    let mut entry = "$ORIGIN".to_owned();
+    for component in
+        (origin[common..].iter().map(|_| "..")).chain(target[common..].iter().map(String::as_str))
+    {
+        entry.push('/');
+        entry.push_str(component);
+    }
+    entry
+}
+
+/// Directories in which a stub library in `directory` finds a user-defined library, as the image did: those of its
+/// runpath.
+pub fn search_dirs(image: &PackageImage<'_>, directory: &str) -> Vec<String> {
+    image
+        .runpath()
+        .filter_map(|entry| match resolve_entry(image, entry) {
+            SearchDir::Inside(target) => Some(relative(directory, &target)),
+            SearchDir::Elsewhere if !entry.contains('$') => Some(entry.to_owned()),
+            _ => None,
+        })
+        .collect()
 }
 
 /// Entries that are toolkits of the build machine, such as `/usr/local/cuda-12.1/lib64`. The stub library
 /// searches these toolkits itself. All stay if the image may need one for another library.
-pub fn removed(graph: &LoadGraph<'_>, id: ImageId, decision: &Decision) -> Vec<String> {
+pub fn removed(
+    graph: &LoadGraph<'_>,
+    id: ImageId,
+    decision: &Decision,
+    known: &KnownLibraries,
+) -> Vec<String> {
     let image = graph.image(id);
     let needs_other_library = image
         .needed()
         .iter()
         .any(|name| !decision.replaces(name) && !is_system(name) && graph.find(id, name).is_none());
-    if needs_other_library || !opened_names(&image).is_empty() {
+    if needs_other_library || !known.opened_names(&image).is_empty() {
         return Vec::new();
     }
     let roots: BTreeSet<&str> = decision

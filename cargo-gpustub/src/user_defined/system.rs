@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use gpustub_core::symbols::SymbolList;
+use gpustub_core::symbols::{SymbolList, is_name};
 use gpustub_image::ImageFormat;
+use gpustub_workspace::error::{Error, Result};
 use toml_edit::{Array, InlineTable};
 
 /// A file of a library, and its list.
@@ -42,6 +43,22 @@ impl LibraryFile<'_> {
             Some(soname) if !is_dll(&name) => soname.clone(),
             _ => name,
         }
+    }
+
+    /// The name to request from the loader, unless a symbol list cannot have it.
+    pub fn usable_name(&self, id: &str) -> Result<String> {
+        let name = self.load_name();
+        if is_name(&name) {
+            return Ok(name);
+        }
+        let message = format!(
+            "`{}` has the name `{}`: names in symbol lists and after `-l` have no spaces",
+            self.file.display(),
+            name.escape_debug()
+        );
+        Err(Error::new(message).help(format!(
+        "give a copy with a name without spaces, then write the name to `load-names` of `[stub.{id}]`"
+    )))
     }
 
     /// Value of `load-names`.
