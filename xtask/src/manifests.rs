@@ -237,9 +237,10 @@ mod tests {
                 .iter()
                 .any(|(first, last)| (*first..=*last).contains(&version));
             if is_present || symbol.releases.is_empty() {
-                names.insert(match symbol.is_copied() {
-                    true => format!("{}[{}]", symbol.name, symbol.size),
-                    false => symbol.name.clone(),
+                names.insert(if symbol.is_copied() {
+                    format!("{}[{}]", symbol.name, symbol.size)
+                } else {
+                    symbol.name.clone()
                 });
             }
         }
