@@ -24,6 +24,7 @@ mod refusals;
 mod renames;
 mod repair;
 mod repair_again;
+mod repair_data;
 mod repair_kept;
 mod repair_wheels;
 mod repair_windows;
