@@ -51,7 +51,7 @@
  * pages of the slots and in a section with contents, since one without has no references. */
 .macro gpustub_data library, tables, name, spec, size, align
  .section .gpustub_data, "awG", %progbits, gpustub1.\library\().\name, comdat
- .balign \align
+ .p2align \align
  .globl \name
  GPUSTUB_HIDE(\name)
  .type \name, %object

@@ -25,6 +25,7 @@ mod refusals;
 mod renames;
 mod repair;
 mod repair_again;
+mod repair_data;
 mod repair_kept;
 mod repair_libraries;
 mod repair_wheels;

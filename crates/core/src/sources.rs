@@ -118,10 +118,10 @@ fn all_tables(plan: &Plan) -> Vec<Tables> {
         .collect()
 }
 
-/// Alignment of data of this size: at least that of any type with it, up to that of vectors.
+/// Alignment of data of this size, as a power of 2: at least that of any type with it, up to that of vectors.
 fn data_alignment(size: u32) -> u32 {
     const MAX_ALIGNMENT: u32 = 64;
-    size.next_power_of_two().min(MAX_ALIGNMENT)
+    size.next_power_of_two().min(MAX_ALIGNMENT).trailing_zeros()
 }
 
 /// The functions, of all libraries or only one, as X-macros.

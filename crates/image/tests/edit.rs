@@ -344,6 +344,20 @@ fn what_cannot_be_repaired_is_refused() {
     }
 }
 
+/// A stub may have data, as an object of the same size.
+#[test]
+fn data_of_the_stub_is_accepted() {
+    let images = Images::new();
+    for (source, flags, _) in &refusals()[..2] {
+        let bytes = read(&images.compile("data", source, flags));
+        let request = EditRequest {
+            data: vec!["cudaData".into()],
+            ..request()
+        };
+        assert!(plan(&bytes, &request).is_ok(), "{source} {flags:?}");
+    }
+}
+
 /// Offset, new bytes, and why the file is not read.
 #[test]
 fn other_formats_are_refused() {

@@ -45,8 +45,8 @@ struct Case {
     /// Findings in the repaired wheel, `path: level[rule]`, which the original has as well.
     #[serde(default)]
     check: BTreeSet<String>,
-    /// Reports of the stubs with the libraries of CUDA 12.9 and 13.5, by release and version node.
-    bound: BTreeMap<String, BTreeMap<String, String>>,
+    /// Reports of the stubs with the libraries of CUDA 12.9 and 13.5, by release and version node; none: not compared.
+    bound: Option<BTreeMap<String, BTreeMap<String, String>>>,
 }
 
 /// Codes in output of `--message-format short`.
@@ -161,9 +161,12 @@ impl Case {
             &Some(self.tag.as_str()),
             "",
         )?;
+        let Some(bound) = &self.bound else {
+            return Ok(());
+        };
         for release in ["12.9", "13.5"] {
             let reports = bound::reports(&site, release)?;
-            let expected = self.bound.get(release).cloned().unwrap_or_default();
+            let expected = bound.get(release).cloned().unwrap_or_default();
             if reports != expected {
                 let text = toml::to_string(&BTreeMap::from([(release, &reports)]))?;
                 return Err(format!("bound: {text}").into());
@@ -188,10 +191,10 @@ fn cases() -> Result<BTreeMap<String, PathBuf>> {
 }
 
 #[test]
-#[ignore = "needs 470 MB of wheels, and auditwheel: ./tests/run --all"]
+#[ignore = "needs 1 GB of wheels, and auditwheel: ./tests/run --all"]
 fn heavy_repaired_wheels_start_without_cuda() -> Result<()> {
     let cases = cases()?;
-    assert!(cases.len() >= 5, "{cases:?}");
+    assert!(cases.len() >= 6, "{cases:?}");
     let mut failed = Vec::new();
     for (name, path) in cases {
         let case: Case = toml::from_str(&fs::read_to_string(path)?)?;
