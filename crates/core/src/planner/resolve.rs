@@ -119,7 +119,7 @@ impl Planner<'_> {
         );
         let error = Diagnostic::error(&UNKNOWN_RESULT, message)
             .label("without the library 0 would mean success to many callers")
-            .with_origin(&symbol_list_path(&self.manifest.file, &path.value), span)
+            .with_origin(symbol_list_path(&self.manifest.file, &path.value), span)
             .help(help);
         self.diagnostics.push(error);
     }
