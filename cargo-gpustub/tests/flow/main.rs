@@ -26,6 +26,7 @@ mod repair;
 mod repair_again;
 mod repair_kept;
 mod repair_libraries;
+mod repair_partial;
 mod repair_wheels;
 mod repair_windows;
 mod sources;

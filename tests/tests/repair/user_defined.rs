@@ -23,6 +23,7 @@ const TENSORRT: [(&str, &[&str]); 2] = [
             "createInferRefitter_INTERNAL",
             "createInferRuntime_INTERNAL",
             "getInferLibVersion",
+            "getPluginRegistry",
         ],
     ),
     (
