@@ -126,7 +126,7 @@ fn libraries_that_a_vendors_library_needs_stay() {
     let (_, err) = ends(0, directory, &repair);
     let reason = "loads libcudensitymat.so.0 of this package, which needs libcublasLt.so.12";
     assert!(err.contains(reason), "{err}");
-    let bytes = fs::read(directory.join("out/libuser.so")).unwrap();
+    let bytes = fs::read(directory.join("out/tree/libuser.so")).unwrap();
     let needed = needed(&[("libuser.so".to_owned(), bytes)].into(), "libuser.so");
     for (name, is_needed) in [
         ("libcudensitymat.so.0", true),
