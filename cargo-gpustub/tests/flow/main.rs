@@ -28,6 +28,7 @@ mod repair_again;
 mod repair_data;
 mod repair_kept;
 mod repair_libraries;
+mod repair_partial;
 mod repair_wheels;
 mod repair_windows;
 mod sources;

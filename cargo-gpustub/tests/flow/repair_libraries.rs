@@ -1,4 +1,4 @@
-//! `repair --library` and `--partial`: libraries that gpustub does not know. Programs run with and without them.
+//! `repair --library`: libraries that gpustub does not know. Programs run with and without them.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn acme(directory: &Path) {
     library(directory, ACME, code, &[]);
 }
 
-fn library(directory: &Path, path: &str, code: &str, more: &[&str]) {
+pub fn library(directory: &Path, path: &str, code: &str, more: &[&str]) {
     fs::create_dir_all(directory.join(path).parent().unwrap()).unwrap();
     let source = format!("{path}.c");
     write(directory, &source, code);
@@ -341,89 +341,6 @@ fn libraries_of_wheels_and_of_runpaths() {
     )
     .unwrap();
     assert_eq!(output(directory, "main", "").as_deref(), Some("7\n"));
-}
-
-/// A library of NVIDIA of which there are no stubs: images are loaded with `dlopen` before and after.
-#[test]
-fn images_with_an_unknown_library_are_repaired_in_part() {
-    let directory = tempfile::tempdir().unwrap();
-    let directory = directory.path();
-    cudart(directory, "12");
-    let unknown = "unknown/libcudensitymat.so.0";
-    library(
-        directory,
-        unknown,
-        "int cudensitymatOpen(void) { return 8; }\n",
-        &[],
-    );
-    let code = format!(
-        "{COUNT}int cudensitymatOpen(void); int f(void) {{ return 1000 * cudensitymatOpen() + count(); }}\n"
-    );
-    image(directory, "libuser.so", &code, &["-shared", unknown]);
-    image(
-        directory,
-        "libfriend.so",
-        COUNT,
-        &["-shared", "-Wl,-z,defs"],
-    );
-    let main = "#include <dlfcn.h>\n#include <stdio.h>\nint main(int argc, char **argv) {\n\
-                void *image = dlopen(argv[1], RTLD_NOW);\n\
-                if (!image) { puts(dlerror()); return 1; }\n\
-                printf(\"%d\\n\", ((int (*)(void))dlsym(image, \"f\"))()); }\n";
-    write(directory, "main.c", main);
-    cc(directory, &["-o", "main", "main.c", "-ldl"]);
-    let load = |image: &str, libraries: &str| {
-        let mut command = Command::new(directory.join("main"));
-        let command = command
-            .arg(directory.join(image))
-            .env("LD_LIBRARY_PATH", libraries);
-        let output = command.current_dir(directory).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    };
-    assert!(load("libuser.so", "unknown").contains("libcudart.so.12: cannot open"));
-
-    let repair = ["repair", "libuser.so", "libfriend.so", "--out-dir", "out"];
-    let (_, err) = ends(1, directory, &repair);
-    for part in [
-        "error[unsupported-image]: `libuser.so` needs libcudensitymat.so.0, for which there are no stubs",
-        "`--library NAME=path/to/libcudensitymat.so.0` makes stubs of its functions",
-        "`--partial` repairs it for its other libraries",
-        "1 image with",
-    ] {
-        assert!(err.contains(part), "{part}: {err}");
-    }
-    let partial = [&repair[..], &["--partial", "--force"]].concat();
-    let (_, err) = ends(0, directory, &partial);
-    for part in [
-        "warning[unsupported-image]: `libuser.so` is repaired in part: it needs libcudensitymat.so.0",
-        "it starts only where libcudensitymat.so.0 is installed",
-        "its functions of cudart are bound at their first call, to any major",
-        "2 images with",
-    ] {
-        assert!(err.contains(part), "{part}: {err}");
-    }
-    assert!(load("out/libuser.so", "").contains("libcudensitymat.so.0: cannot open"));
-    // cudaErrorInsufficientDriver.
-    assert_eq!(load("out/libuser.so", "unknown"), "11500\n");
-    assert_eq!(load("out/libuser.so", "unknown:link"), "8707\n");
-
-    let file = format!("cudensitymat={unknown}");
-    let library = ["--library", &file, "--returns", "status", "--force"];
-    ends(0, directory, &[&repair[..], &library].concat());
-    assert_eq!(load("out/libuser.so", ""), "2500\n");
-
-    // Nothing else to replace.
-    let only = "int cudensitymatOpen(void); int f(void) { return cudensitymatOpen(); }\n";
-    self::library(directory, "libonly.so", only, &[unknown]);
-    let (_, err) = ends(
-        1,
-        directory,
-        &["repair", "libonly.so", "--partial", "--out-dir", "out"],
-    );
-    assert!(
-        err.contains("error[unsupported-image]: `libonly.so` needs libcudensitymat.so.0"),
-        "{err}"
-    );
 }
 
 /// What an image passes on to another one stays, unless that one can do without.

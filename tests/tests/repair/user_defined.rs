@@ -23,6 +23,7 @@ const TENSORRT: [(&str, &[&str]); 2] = [
             "createInferRefitter_INTERNAL",
             "createInferRuntime_INTERNAL",
             "getInferLibVersion",
+            "getPluginRegistry",
         ],
     ),
     (
@@ -50,13 +51,15 @@ fn tensorrt(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The loader's error for the provider, or `loaded`. The image binds all of its symbols at once (DF_1_NOW).
+/// The loader's error for the provider, or `loaded`. The image binds all of its symbols at once (DF_1_NOW). Its destructors call
+/// the host, which is not there.
 fn load(site: &Path, library_path: &Path) -> Result<String> {
     let provider = site.join(PROVIDER);
     let shared = provider.with_file_name("libonnxruntime_providers_shared.so");
     let script = format!(
-        "import ctypes\nctypes.CDLL({shared:?}, ctypes.RTLD_GLOBAL)\n\
-         try:\n  ctypes.CDLL({provider:?})\n  print('loaded')\nexcept OSError as error:\n  print(error)\n"
+        "import ctypes, os\nctypes.CDLL({shared:?}, ctypes.RTLD_GLOBAL)\n\
+         try:\n  ctypes.CDLL({provider:?})\n  print('loaded', flush=True); os._exit(0)\n\
+         except OSError as error:\n  print(error)\n"
     );
     let mut python = Command::new("python3");
     python.args(["-c", &script]);

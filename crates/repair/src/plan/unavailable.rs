@@ -1,5 +1,7 @@
 //! GPU libraries that an image needs and stubs cannot replace, itself or through a vendor's library.
 
+use std::collections::BTreeMap;
+
 use gpustub_check::evidence::is_from_vendor;
 use gpustub_check::{ImageId, LoadGraph};
 use gpustub_core::diag::listing;
@@ -53,7 +55,7 @@ pub fn unavailable_libraries(
         let part = format!("add `--library NAME=path/to/{name}`, with a name of its own");
         refusals.push(refusal.or(&part));
     }
-    if let Some((library, lacked)) = lacking_vendor_library(graph, kept, id, inspection) {
+    for (library, lacked) in lacking_vendor_libraries(graph, kept, id, inspection) {
         let reason = format!(
             "loads {library} of this package, which needs {}",
             listing(&lacked)
@@ -79,14 +81,15 @@ fn requires_installed<Name: AsRef<str>>(reason: String, names: &[Name], without:
     }
 }
 
-/// A vendor's library of the package that stays a requirement of the image, and the GPU libraries that it needs and
+/// Vendors' libraries of the package that stay requirements of the image, and the GPU libraries that each needs and
 /// the package lacks. A vendor's library is not edited.
-fn lacking_vendor_library<'a>(
+fn lacking_vendor_libraries<'a>(
     graph: &LoadGraph<'a>,
     kept: &KeptLibraries<'_>,
     id: ImageId,
     inspection: &Inspection,
-) -> Option<(&'a str, Vec<&'a str>)> {
+) -> BTreeMap<&'a str, Vec<&'a str>> {
+    let mut lacking = BTreeMap::new();
     for name in graph.image(id).needed() {
         if kept.known.replaced_library(inspection, name).is_some() && !kept.contains(name) {
             continue;
@@ -109,9 +112,9 @@ fn lacking_vendor_library<'a>(
                 .filter(|name| kept.known.is_file(name) && graph.find(loaded, name).is_none())
                 .collect();
             if !lacked.is_empty() {
-                return Some((image.member.file_name(), lacked));
+                lacking.insert(image.member.file_name(), lacked);
             }
         }
     }
-    None
+    lacking
 }
