@@ -13,10 +13,23 @@ pub const LISTS: [(&str, &[&str]); 4] = [
         "--default",
         &["wheels.list", "wheel-headers.list", "debs.list"],
     ),
-    ("--large", &["wheels-all.list", "debs-all.list"]),
-    ("--moving", &["moving.list"]),
+    (
+        "--large",
+        &["wheels-all.list", "debs-all.list", "toolkits.list"],
+    ),
+    ("--moving", &["moving.list", "moving-sources.list"]),
     ("--headers", &["wheel-headers-all.list", "headers-all.list"]),
 ];
+
+/// Component of a directory, which a recipe may name below it: `wheels/NAME` and `headers/NAME`, else the first part.
+pub fn component(directory: &str) -> String {
+    let is_group = directory.starts_with("wheels/") || directory.starts_with("headers/");
+    let parts: Vec<&str> = directory
+        .split('/')
+        .take(1 + usize::from(is_group))
+        .collect();
+    parts.join("/")
+}
 
 /// Whether the components are there. Without them, a library that was requested by name is an error; others are
 /// skipped, and reported.
@@ -103,6 +116,18 @@ pub fn entries<'t>(text: &'t str, needed: &BTreeSet<String>) -> Vec<&'t str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_is_below_its_component() {
+        for (directory, expected) in [
+            ("toolkit-11.8/nvvm", "toolkit-11.8"),
+            ("wheels/cudart-11.8", "wheels/cudart-11.8"),
+            ("headers/nccl-2.13/x", "headers/nccl-2.13"),
+            ("hip-5.2", "hip-5.2"),
+        ] {
+            assert_eq!(component(directory), expected);
+        }
+    }
 
     #[test]
     fn missing_components_are_named_with_the_command_that_installs_them() {

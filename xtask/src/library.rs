@@ -67,12 +67,15 @@ fn xtask(task: &str, arguments: &[String]) -> Result<bool, String> {
 
 /// All components of a library.
 fn components_of(id: &str, recipe: &Recipe) -> Result<BTreeSet<String>, String> {
-    let mut components = manifests::components_of(id, recipe)?;
+    let mut directories = manifests::components_of(id, recipe)?;
     let windows = recipe.windows.iter().flat_map(|windows| &windows.headers);
     for headers in recipe.headers.iter().chain(windows) {
-        components.extend(headers.directories.iter().cloned());
+        directories.extend(headers.directories.iter().cloned());
     }
-    Ok(components)
+    Ok(directories
+        .iter()
+        .map(|directory| components::component(directory))
+        .collect())
 }
 
 #[cfg(test)]
