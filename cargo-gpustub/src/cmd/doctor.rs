@@ -117,18 +117,30 @@ fn subjects(options: &cli::Doctor, host: &Target, shell: &mut Shell) -> Result<V
         }
     }
     if subjects.is_empty() {
-        let ids = Library::builtin_ids().filter(|id| {
-            let names = Library::builtin(id).and_then(|library| library.load_names.get(&host.os));
-            names.is_some_and(|names| !names.is_empty())
-        });
-        let (manifest, diagnostics) = shipped::manifest(ids.map(|id| (id, Some("none"))));
-        subjects.push(Subject {
-            title: "all known libraries".into(),
-            manifest,
-            inputs: Inputs::default(),
-            diagnostics,
-            sources: Sources::new(),
-        });
+        // RCCL has functions with NCCL's names, and one program cannot have both.
+        let is_of_rocm = |library: &&Library| library.family == "rocm";
+        let (rocm, others): (Vec<&Library>, Vec<&Library>) = Library::builtin_ids()
+            .filter_map(Library::builtin)
+            .filter(|library| {
+                let names = library.load_names.get(&host.os);
+                names.is_some_and(|names| !names.is_empty())
+            })
+            .partition(is_of_rocm);
+        for (title, libraries) in [
+            ("known libraries", others),
+            ("known libraries of ROCm", rocm),
+        ] {
+            let ids = libraries.iter().map(|library| library.id.as_str());
+            let (manifest, diagnostics) = shipped::manifest(ids.map(|id| (id, Some("none"))));
+            subjects.push(Subject {
+                title: title.to_owned(),
+                manifest,
+                inputs: Inputs::default(),
+                diagnostics,
+                sources: Sources::new(),
+            });
+        }
+        subjects.retain(|subject| !subject.manifest.stubs.is_empty());
     }
     Ok(subjects)
 }

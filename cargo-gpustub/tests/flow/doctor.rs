@@ -56,7 +56,9 @@ fn doctor_and_plan_name_a_file_of_two_majors_once() {
     write(directory, "GpuStub.toml", "schema = 1\n");
     let (out, _) = ends(0, directory, &["doctor"]);
     assert!(
-        out.contains("\nall known libraries\n  cublas: ") && out.contains("\n  rocrand: "),
+        out.contains("\nknown libraries\n  cublas: ")
+            && out.contains("\nknown libraries of ROCm\n  amd-smi: ")
+            && out.contains("\n  rocrand: "),
         "{out}"
     );
     assert!(
