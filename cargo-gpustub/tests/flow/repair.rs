@@ -374,7 +374,7 @@ fn vendors_libraries_of_a_package_need_their_libraries() {
     for (path, needs) in [
         ("link/libcublasLt.so.12", &[][..]),
         (
-            "acme/libcutensor.so.2",
+            "acme/libcudensitymat.so.0",
             &["-Wl,--no-as-needed", "link/libcublasLt.so.12"],
         ),
     ] {
@@ -386,13 +386,13 @@ fn vendors_libraries_of_a_package_need_their_libraries() {
         directory,
         "acme/libapp.so",
         COUNT,
-        &["-shared", "-Wl,--no-as-needed", "acme/libcutensor.so.2"],
+        &["-shared", "-Wl,--no-as-needed", "acme/libcudensitymat.so.0"],
     );
     let repair = ["repair", "acme", "--out-dir", "out"];
     let (_, err) = ends(1, directory, &repair);
     assert!(
-        err.contains("`libapp.so` loads libcutensor.so.2 of this package, which needs libcublasLt.so.12")
-            && err.contains("help: it starts only where libcublasLt.so.12 is installed: build it without libcutensor.so.2"),
+        err.contains("`libapp.so` loads libcudensitymat.so.0 of this package, which needs libcublasLt.so.12")
+            && err.contains("help: it starts only where libcublasLt.so.12 is installed: build it without libcudensitymat.so.0"),
         "{err}"
     );
     fs::copy(

@@ -200,7 +200,7 @@ const EDITED: LoadedForOthers = LoadedForOthers {
     reason: None,
     is_written: true,
 };
-const NO_STUBS: &[&str] = &["libcusparseLt.so.0"];
+const NO_STUBS: &[&str] = &["libcudensitymat.so.0"];
 const FOR_CORE: Option<&str> = Some("may load it for `_core.so`, which stays as it is");
 
 #[rustfmt::skip]
