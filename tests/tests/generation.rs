@@ -43,7 +43,8 @@ fn data_and_thread_local_data_are_errors_that_name_the_symbols() -> Result<()> {
     let dir = scratch()?;
     let list = read_symbols_file(&library(dir.path())?, SymbolRequirements::default())?;
     let lists = [("trap.symbols", list.to_text())];
-    let (_, diagnostics) = plan_of(&trap_manifest(""), &lists, &Machine::X86_64.target());
+    let manifest = trap_manifest("").replace("status = 77", "status = 77, returns = \"status\"");
+    let (_, diagnostics) = plan_of(&manifest, &lists, &Machine::X86_64.target());
     let reported = text(&diagnostics);
     assert!(has_errors(&diagnostics), "{reported}");
     for part in ["trap_data", "trap_thread_local", "help: "] {

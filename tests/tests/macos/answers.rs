@@ -55,10 +55,10 @@ fallback = { status = -2147483648, string = \"no \\\"forms\\\"??! \\\\ über\" }
 zero-out = { formsBytes = [{ arg = 0, size = 1 }, { arg = 1, size = 7 }, { arg = 7, size = 640 }, { arg = 8, size = 4 }] }
 ";
 
-/// Plan of all libraries but OpenCL, a part of macOS.
+/// Plan of all libraries but OpenCL, a part of macOS, and RCCL, which has NCCL's names.
 fn plan(target: &Target) -> Result<Plan> {
     let mut manifest = "schema = 1\n".to_owned();
-    for id in Library::builtin_ids().filter(|id| *id != "opencl") {
+    for id in Library::builtin_ids().filter(|id| !["opencl", "rccl"].contains(id)) {
         manifest += &format!("[stub.{id}]\nheader-version = \"none\"\n");
     }
     let lists = [("forms.symbols", FORMS.to_owned())];
@@ -69,7 +69,7 @@ fn plan(target: &Target) -> Result<Plan> {
 fn description(spec: &Spec) -> String {
     let is_hook = spec
         .hook
-        .is_some_and(|hook| hook.kind != HookKind::CopyThrough);
+        .is_some_and(|hook| !matches!(hook.kind, HookKind::CopyThrough | HookKind::Update));
     let kind = match (&spec.fallback.returns, is_hook) {
         // The run time returns a handle of its own, and loads the library for a function that gets another handle.
         (_, true) => "NOTHING",

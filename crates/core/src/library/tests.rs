@@ -367,7 +367,8 @@ fn all_shipped_manifests_read() {
             "{}",
             shipped.id
         );
-        assert!(library.symbols.functions().count() >= 8, "{}", shipped.id);
+        // NVENC has two, which return the others in a struct.
+        assert!(library.symbols.functions().count() >= 2, "{}", shipped.id);
         let names_errors = library.fallbacks.iter().any(|(_, f)| f.names_error());
         assert_eq!(names_errors, !shipped.errors.is_empty(), "{}", shipped.id);
         let mut codes: Vec<i32> = Vec::new();

@@ -370,7 +370,7 @@ mod tests {
     /// A copy of data is a stub on systems with ELF files; elsewhere the line is an error that names the system.
     #[test]
     fn data_is_copied_where_a_program_has_its_address() {
-        let symbols = "@gpustub-symbols 1\nacmeInit updates callback=1\nacmeTable kind=object size=40 copied\n";
+        let symbols = "@gpustub-symbols 1\nacmeInit updates callback=1 returns=status\nacmeTable kind=object size=40 copied\n";
         let inputs = Inputs {
             symbol_files: [("acme.symbols".to_owned(), symbols.to_owned())]
                 .into_iter()
