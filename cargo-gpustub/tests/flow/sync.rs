@@ -170,7 +170,14 @@ fn add_and_remove_print_what_they_would_write() {
     acme(directory);
     for command in [
         &["add", "opencl"][..],
-        &["add", "acme", "--from", "libacme.so.3"],
+        &[
+            "add",
+            "acme",
+            "--from",
+            "libacme.so.3",
+            "--returns",
+            "status",
+        ],
         &["remove", "opencl"],
     ] {
         let before = files(directory);

@@ -147,7 +147,7 @@ fn answer(spec: &Spec, planned: &LibraryPlan, tables: &str, target: &Target) -> 
     let missing = planned.library.status.library_missing;
     let mut text = String::new();
     let kind = spec.hook.map(|hook| hook.kind);
-    if kind.is_some_and(|kind| kind != HookKind::CopyThrough) {
+    if kind.is_some_and(|kind| !matches!(kind, HookKind::CopyThrough | HookKind::Update)) {
         // Registration before `main`: nothing is there to register with.
         return " gpustub_return 0\n".to_owned();
     }
