@@ -25,7 +25,7 @@ const REAL: [(&str, &str, bool); 20] = [
     ("cudart", "cudart-12.9/libcudart.so.12", true),
     ("cudart", "cudart-13.5/libcudart.so.13", false),
     ("cudnn", "cudnn/libcudnn.so.9", false),
-    ("cufft", "cufft-12.9/libcufft.so.11", true),
+    ("cufft", "cufft-12.9/libcufft.so.11", false),
     ("cufile", "cufile-12.9/libcufile.so.0", false),
     ("cupti", "cupti-12.9/libcupti.so.12", false),
     ("curand", "curand-12.9/libcurand.so.10", false),
@@ -85,7 +85,7 @@ fn exports_and_version_nodes_are_those_of_the_real_libraries() -> Result<()> {
         files.push((id, real(path)?, is_complete));
     }
     let system = Path::new("/usr/lib/x86_64-linux-gnu");
-    files.push(("hip", system.join("libamdhip64.so.5"), true));
+    files.push(("hip", system.join("libamdhip64.so.5"), false));
     files.push(("opencl", system.join("libOpenCL.so.1"), true));
     for (id, file, is_complete) in files {
         let library = Library::builtin(id).ok_or("a shipped library")?;
@@ -202,16 +202,21 @@ fn stubs_have_the_symbol_tables_of_the_real_libraries() -> Result<()> {
         )?;
         let stubs = dir.path().join("lib").join(&name);
         assert_eq!(soname(&stubs)?.as_deref(), Some(&name[..]));
-        assert_eq!(nodes(&stubs)?, nodes(&file)?, "{name}");
-        let (ours, real) = (defined(&stubs)?, defined(&file)?);
-        let missing: Vec<_> = real.difference(&ours).collect();
-        assert!(missing.is_empty(), "{name}: {missing:?}");
-        // The driver of 12.4 lacks what later ones have.
-        let additional: Vec<_> = ours.difference(&real).collect();
-        assert!(
-            additional.is_empty() || name == "libcuda.so.1",
-            "{name}: {additional:?}"
-        );
+        // The lists have what other releases of these names have, too.
+        let others = ["libamdhip64.so.5", "libcuda.so.1", "libcufft.so.11"];
+        let has_others = others.contains(&&name[..]);
+        for (ours, real) in [
+            (nodes(&stubs)?, nodes(&file)?),
+            (defined(&stubs)?, defined(&file)?),
+        ] {
+            let missing: Vec<_> = real.difference(&ours).collect();
+            assert!(missing.is_empty(), "{name}: {missing:?}");
+            let additional: Vec<_> = ours.difference(&real).collect();
+            assert!(
+                additional.is_empty() || has_others,
+                "{name}: {additional:?}"
+            );
+        }
     }
     Ok(())
 }
