@@ -3,7 +3,7 @@
 mod system;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use gpustub_cdecl::{ResultClass, Results};
 use gpustub_core::library::{Returns, is_id};
@@ -15,18 +15,8 @@ use gpustub_workspace::report::Sources;
 use gpustub_workspace::shell::Shell;
 
 use crate::c_headers::{self, HeaderRequest};
-use crate::exports;
+use crate::{cli, exports};
 pub use system::LibraryFile;
-
-/// Headers of a library on the command line.
-pub struct LibraryHeaders<'a> {
-    /// Headers, or directories to include from.
-    pub paths: &'a [PathBuf],
-    /// Headers to include from the directories.
-    pub include: &'a [String],
-    /// Arguments for clang.
-    pub clang_arg: &'a [String],
-}
 
 /// A library as its file and headers describe it.
 pub struct DescribedLibrary {
@@ -58,7 +48,7 @@ pub fn read(
     file: &Path,
     allowed_symbols: &[Spanned<String>],
     before: &SymbolList,
-    headers: &LibraryHeaders<'_>,
+    headers: &cli::LibraryHeaders,
     shell: &mut Shell,
 ) -> Result<Option<DescribedLibrary>> {
     let is_allowed = |name: &str| allowed_symbols.iter().any(|symbol| symbol.value == name);
@@ -86,7 +76,7 @@ pub fn read(
 
 /// Results of the functions by their headers.
 fn results(
-    headers: &LibraryHeaders<'_>,
+    headers: &cli::LibraryHeaders,
     list: &SymbolList,
     format: ImageFormat,
 ) -> Result<Results> {
@@ -94,9 +84,9 @@ fn results(
         return Ok(Results::default());
     }
     let request = HeaderRequest {
-        paths: headers.paths,
-        include: headers.include,
-        clang_arg: headers.clang_arg,
+        paths: &headers.paths,
+        include: &headers.include,
+        clang_arg: &headers.clang_arg,
         windows_machine: list
             .machine
             .as_deref()

@@ -53,15 +53,33 @@ pub struct Changes {
 pub struct AddOwn {
     /// Read the load name and the functions of LIBRARY from this shared library, DLL or import library
     ///
-    /// `libacme.so.3`, or for Windows `acme64_3.dll`, `acme.lib` or `libacme.dll.a`. Writes the table and the symbol list. For a declared library it updates the list, and keeps comments
-    /// and `returns=`.
-    #[arg(long, value_name = "FILE", requires = "libraries")]
+    /// `libacme.so.3`, or for Windows `acme64_3.dll`, `acme.lib` or `libacme.dll.a`. Writes the table and the symbol
+    /// list. For a declared library it updates the list, and keeps comments and `returns=`.
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "libraries",
+        group = "library_file"
+    )]
     pub from: Option<PathBuf>,
+    /// Headers of the library.
+    #[command(flatten)]
+    pub headers: LibraryHeaders,
+}
+
+/// The options of `add` and `repair` about the results of a library's functions.
+#[derive(Debug, Args)]
+pub struct LibraryHeaders {
     /// Read return types from a header, or a directory to include from
     ///
     /// clang reads the headers, those of a DLL for Windows; `CLANG` names another clang.
-    #[arg(long, value_name = "PATH", requires = "from")]
-    pub headers: Vec<PathBuf>,
+    #[arg(
+        id = "headers",
+        long = "headers",
+        value_name = "PATH",
+        requires = "library_file"
+    )]
+    pub paths: Vec<PathBuf>,
     /// Header to include from the directories
     #[arg(long, value_name = "HEADER", requires = "headers")]
     pub include: Vec<String>,
@@ -75,8 +93,8 @@ pub struct AddOwn {
     pub clang_arg: Vec<String>,
     /// Result of the functions for which no header is read: status, null, value:1
     ///
-    /// Written as `fallback.returns` of the table.
-    #[arg(long, value_name = "CLASS", requires = "from", value_parser = returns)]
+    /// As `fallback.returns` of a table in GpuStub.toml, which `add` writes.
+    #[arg(long, value_name = "CLASS", requires = "library_file", value_parser = returns)]
     pub returns: Option<Returns>,
 }
 

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use gpustub_core::date::Date;
-use gpustub_core::library::Returns;
 use gpustub_workspace::selection::Selection;
 
+use crate::cli::add::LibraryHeaders;
 use crate::cli::values::{
-    FamilyVersion, RepairedLibrary, date, header_version, repaired_library, returns, rule,
+    FamilyVersion, RepairedLibrary, date, header_version, repaired_library, rule,
 };
 
 /// `init`.
@@ -148,25 +148,11 @@ pub struct RepairUserDefined {
     ///
     /// FILE is the shared library, DLL or import library, from which its functions are read. Without a file, `[stub.NAME]` of
     /// GpuStub.toml and its symbol list describe the library.
-    #[arg(long, value_name = "NAME[=FILE]", value_parser = repaired_library)]
+    #[arg(long, value_name = "NAME[=FILE]", value_parser = repaired_library, group = "library_file")]
     pub library: Vec<RepairedLibrary>,
-    /// Read return types from a header, or a directory to include from
-    #[arg(long, value_name = "PATH", requires = "library")]
-    pub headers: Vec<PathBuf>,
-    /// Header to include from the directories
-    #[arg(long, value_name = "HEADER", requires = "headers")]
-    pub include: Vec<String>,
-    /// Argument for clang: -DNAME, -Idirectory
-    #[arg(
-        long,
-        value_name = "ARG",
-        requires = "headers",
-        allow_hyphen_values = true
-    )]
-    pub clang_arg: Vec<String>,
-    /// Result of the functions for which no header is read: status, null, value:1
-    #[arg(long, value_name = "CLASS", requires = "library", value_parser = returns)]
-    pub returns: Option<Returns>,
+    /// Headers of the libraries.
+    #[command(flatten)]
+    pub headers: LibraryHeaders,
     /// Path of the GpuStub.toml, or of the Cargo.toml beside it
     #[command(flatten)]
     pub manifest: clap_cargo::Manifest,

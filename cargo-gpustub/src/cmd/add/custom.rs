@@ -20,7 +20,7 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Value};
 
 use crate::cli;
 use crate::state::plan_errors;
-use crate::user_defined::{self, DescribedLibrary, LibraryFile, LibraryHeaders};
+use crate::user_defined::{self, DescribedLibrary, LibraryFile};
 
 /// Key of the names to request from the loader.
 const LOAD_NAMES: &str = "load-names";
@@ -51,12 +51,8 @@ pub fn edits(
         return Ok(None);
     };
     let allowed_symbols = stub.map_or(&[][..], |stub| &stub.custom.allowed_symbols);
-    let headers = LibraryHeaders {
-        paths: &options.own.headers,
-        include: &options.own.include,
-        clang_arg: &options.own.clang_arg,
-    };
-    let read = user_defined::read(file, allowed_symbols, &before, &headers, shell)?;
+    let headers = &options.own.headers;
+    let read = user_defined::read(file, allowed_symbols, &before, headers, shell)?;
     let Some(DescribedLibrary {
         list,
         format,
@@ -84,7 +80,7 @@ pub fn edits(
     let keys = table_keys(id, stub, &library, &path, &results);
     let text = add_stub(&declared.text, id, header)
         .and_then(|text| complete(&text, id, &keys))
-        .and_then(|text| set_default_result(&text, id, options.own.returns.as_ref()))
+        .and_then(|text| set_default_result(&text, id, headers.returns.as_ref()))
         .map_err(|why| Error::new(format!("could not edit `{}`: {why}", declared.display_path)))?;
     let mut added = Declared::from_text(&declared.directory, text.clone())?;
     added.manifest.stubs.retain(|stub| stub.id.value == id);

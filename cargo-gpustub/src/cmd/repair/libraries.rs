@@ -19,7 +19,7 @@ use gpustub_workspace::tables::Declared;
 use gpustub_workspace::workspace::target;
 
 use crate::cli::{self, RepairedLibrary};
-use crate::user_defined::{self, LibraryFile, LibraryHeaders};
+use crate::user_defined::{self, LibraryFile};
 
 /// A user-defined library, as a `GpuStub.toml` has it.
 struct UserLibrary {
@@ -44,7 +44,7 @@ impl UserLibraries {
         if let Some(repeated) = requests.iter().enumerate().find_map(|(index, request)| {
             let mut earlier = requests[..index].iter();
             earlier
-                .any(|other| other.id == request.id)
+                .any(|previous| previous.id == request.id)
                 .then_some(request)
         }) {
             return Err(
@@ -156,13 +156,8 @@ fn read_file(
     options: &cli::Repair,
     shell: &mut Shell,
 ) -> Result<Option<(UserLibrary, Library)>> {
-    let user_options = &options.user_defined;
-    let headers = LibraryHeaders {
-        paths: &user_options.headers,
-        include: &user_options.include,
-        clang_arg: &user_options.clang_arg,
-    };
-    let Some(described) = user_defined::read(file, &[], &SymbolList::default(), &headers, shell)?
+    let headers = &options.user_defined.headers;
+    let Some(described) = user_defined::read(file, &[], &SymbolList::default(), headers, shell)?
     else {
         return Ok(None);
     };
@@ -179,7 +174,7 @@ fn read_file(
     if let Some((_, status)) = &described.results.unavailable {
         fallback.insert("status", i64::from(*status).into());
     }
-    if let Some(returns) = &user_options.returns {
+    if let Some(returns) = &headers.returns {
         fallback.insert("returns", returns.to_string().into());
     }
     let path = format!("{id}.symbols");
