@@ -28,7 +28,15 @@
  .section \section, "\flags", %progbits, gpustub1.\library\().\name, comdat
 .endm
 
-/* Slot and name of a function: struct slot, struct slot_info. */
+/* Name of a slot: struct slot_info. */
+.macro gpustub_info library, name, spec
+ .section .rodata.gpustub.\name, "aG", %progbits, gpustub1.\library\().\name, comdat
+.Linfo_\name:
+ .short \spec
+ .asciz "\name"
+.endm
+
+/* Slot and name of a function: struct slot. */
 .macro gpustub_slot library, tables, name, spec
  .section .data.gpustub.b.\library\().\tables\().b.\name, "awG", %progbits, gpustub1.\library\().\name, comdat
  .p2align 3
@@ -40,10 +48,7 @@
  .long 0
 #endif
 
- .section .rodata.gpustub.\name, "aG", %progbits, gpustub1.\library\().\name, comdat
-.Linfo_\name:
- .short \spec
- .asciz "\name"
+ gpustub_info \library, \name, \spec
 .endm
 
 /* Data of a library, what was copied to it last, and its slot: the target is the object, by its name, because a program
@@ -73,10 +78,7 @@
  .long 0
 #endif
 
- .section .rodata.gpustub.\name, "aG", %progbits, gpustub1.\library\().\name, comdat
-.Linfo_\name:
- .short \spec
- .asciz "\name"
+ gpustub_info \library, \name, \spec
 .endm
 
 /* Label at a bound of a library's slots: a precedes them, c follows. */
