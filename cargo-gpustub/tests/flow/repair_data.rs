@@ -39,6 +39,19 @@ fn output(directory: &Path, program: &str, libraries: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// Builds a library with NVSHMEM's soname and version node.
+fn library(directory: &Path, code: &str) -> &'static str {
+    let library = "link/libnvshmem_host.so.3";
+    write(directory, "library.c", code);
+    write(directory, "map", "NVSHMEM { global: *; };\n");
+    let soname = "-Wl,-soname,libnvshmem_host.so.3,--version-script=map";
+    cc(
+        directory,
+        &["-shared", "-fPIC", "library.c", soname, "-o", library],
+    );
+    library
+}
+
 #[test]
 fn data_is_copied_when_the_library_is_bound() {
     let directory = tempfile::tempdir().unwrap();
@@ -46,14 +59,7 @@ fn data_is_copied_when_the_library_is_bound() {
     for name in ["link", "got", "copied", "none"] {
         std::fs::create_dir(directory.join(name)).unwrap();
     }
-    write(directory, "library.c", LIBRARY);
-    write(directory, "map", "NVSHMEM { global: *; };\n");
-    let library = "link/libnvshmem_host.so.3";
-    let soname = "-Wl,-soname,libnvshmem_host.so.3,--version-script=map";
-    cc(
-        directory,
-        &["-shared", "-fPIC", "library.c", soname, "-o", library],
-    );
+    let library = library(directory, LIBRARY);
     write(directory, "user.c", USER);
     write(
         directory,
@@ -84,14 +90,7 @@ fn other_data_is_refused_by_name() {
     for name in ["link", "package"] {
         std::fs::create_dir(directory.join(name)).unwrap();
     }
-    write(directory, "library.c", "int nvshmem_debug_level;\n");
-    write(directory, "map", "NVSHMEM { global: *; };\n");
-    let library = "link/libnvshmem_host.so.3";
-    let soname = "-Wl,-soname,libnvshmem_host.so.3,--version-script=map";
-    cc(
-        directory,
-        &["-shared", "-fPIC", "library.c", soname, "-o", library],
-    );
+    let library = library(directory, "int nvshmem_debug_level;\n");
     let code = "extern int nvshmem_debug_level; int *f(void) { return &nvshmem_debug_level; }\n";
     write(directory, "user.c", code);
     let user = "package/libuser.so";
