@@ -58,7 +58,7 @@ pub fn are_there(
 
 /// Installs the components that are missing below `directory`, as `tests/components/*.list` name them.
 pub fn install(needed: &BTreeSet<String>, directory: &Path) -> Result<(), String> {
-    let own = root().join("tests/components");
+    let components = root().join("tests/components");
     let mut unlisted: BTreeSet<String> = needed
         .iter()
         .filter(|component| !directory.join(component).is_dir())
@@ -69,7 +69,7 @@ pub fn install(needed: &BTreeSet<String>, directory: &Path) -> Result<(), String
         let lists = tempfile::tempdir().map_err(|e| format!("temporary directory: {e}"))?;
         let mut is_needed = false;
         for file in files {
-            let path = own.join(file);
+            let path = components.join(file);
             let text =
                 fs::read_to_string(&path).map_err(|e| format!("`{}`: {e}", path.display()))?;
             let lines = entries(&text, &needed);
@@ -84,7 +84,7 @@ pub fn install(needed: &BTreeSet<String>, directory: &Path) -> Result<(), String
             continue;
         }
         fs::create_dir_all(directory).map_err(|e| format!("`{}`: {e}", directory.display()))?;
-        let status = Command::new(own.join("install"))
+        let status = Command::new(components.join("install"))
             .arg(directory)
             .arg(mode)
             .arg(lists.path())

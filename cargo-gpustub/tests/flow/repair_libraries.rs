@@ -225,7 +225,7 @@ fn libraries_that_cannot_be_used_are_refused() {
     );
 }
 
-/// What stubs cannot replace is recognised without symbol versions.
+/// Data, and functions that the library lacks, are recognised without symbol versions.
 #[test]
 fn data_and_unknown_functions_are_reported() {
     let directory = tempfile::tempdir().unwrap();
@@ -343,7 +343,7 @@ fn libraries_of_wheels_and_of_runpaths() {
     assert_eq!(output(directory, "main", "").as_deref(), Some("7\n"));
 }
 
-/// What an image passes on to another one stays, unless that one can do without.
+/// An image keeps the library that it loads for another image, unless the stub library serves both.
 #[test]
 fn libraries_for_other_images() {
     let directory = tempfile::tempdir().unwrap();

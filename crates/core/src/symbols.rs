@@ -85,8 +85,8 @@ pub struct Symbol {
     pub copied: bool,
     /// A function that may change the library's data: copies are made again when it returns.
     pub updates: bool,
-    /// Of such a function, the index of the argument with a function of the program that reads the data, and that the
-    /// library may call before it returns.
+    /// Index of the argument, of a function that changes data, with a function of the program that reads the data: the
+    /// library may call it before the first one returns.
     pub callback: Option<u8>,
     /// The only system (`CARGO_CFG_TARGET_OS`) whose library has it; `None`: any.
     pub system: Option<&'static str>,

@@ -157,7 +157,7 @@ impl Context<'_> {
         }
         for decision in decisions
             .values()
-            .filter(|decision| !decision.left.is_empty())
+            .filter(|decision| !decision.unavailable.is_empty())
         {
             diagnostics.push(repaired_in_part(package, decision));
         }
@@ -231,10 +231,10 @@ impl Context<'_> {
 
 /// Warning about an image that keeps libraries which stubs cannot replace.
 fn repaired_in_part(package: &Package, decision: &Decision) -> Diagnostic {
-    let reasons: Vec<&str> = (decision.left.iter())
+    let reasons: Vec<&str> = (decision.unavailable.iter())
         .map(|refusal| refusal.reason.as_str())
         .collect();
-    let names: Vec<&String> = (decision.left.iter())
+    let names: Vec<&String> = (decision.unavailable.iter())
         .flat_map(|refusal| &refusal.keeps)
         .collect();
     let lazy: Vec<&str> = (decision.requirements.iter())

@@ -98,7 +98,8 @@ impl Evidence {
         for (index, release) in self.releases.iter().enumerate() {
             let before = self.libraries.range(..index).next_back();
             let after = self.libraries.range(index + 1..).next();
-            let is_in = |library: Option<&usize>| library.is_some_and(|at| exported.contains(at));
+            let is_in =
+                |library: Option<&usize>| library.is_some_and(|index| exported.contains(index));
             let had_it = presence.last() == Some(&true);
             let is_present = if self.libraries.contains(&index) {
                 exported.contains(&index)

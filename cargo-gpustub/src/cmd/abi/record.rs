@@ -1,7 +1,6 @@
-//! What is known about a function: the rows of `cargo gpustub abi`.
+//! Facts about a function: the rows of `cargo gpustub abi`.
 
 use gpustub_core::library::{Library, Out, OutKind, Returns};
-
 use gpustub_core::symbols::Symbol;
 use gpustub_core::version::Version;
 use gpustub_workspace::report::json::FORMAT_VERSION;
@@ -226,7 +225,7 @@ impl Record<'_> {
     }
 }
 
-/// What a stub writes through a pointer, and the bytes; `None`: those of a pointer.
+/// Kind of the value that a stub writes through a pointer, and its bytes; `None`: those of a pointer.
 pub fn written(kind: OutKind) -> (&'static str, Option<u32>) {
     match kind {
         OutKind::Zero(0) => ("zero", None),

@@ -48,7 +48,7 @@ pub struct Decision {
     /// Toolkit majors that the image was linked against.
     pub majors: Majors,
     /// Reasons why libraries are left as they are.
-    pub left: Vec<Refusal>,
+    pub unavailable: Vec<Refusal>,
 }
 
 impl Decision {
@@ -85,19 +85,22 @@ pub fn decide(
     inspection: &Inspection,
     passed_on: &[Requirement],
 ) -> Result<Option<Decision>, Refusal> {
-    let mut left = unavailable_libraries(graph, kept, id, inspection);
+    let mut unavailable = unavailable_libraries(graph, kept, id, inspection);
     loop {
-        match decide_without(graph, kept, id, inspection, passed_on, &left) {
-            Err(refusal) if can_keep(&refusal, passed_on) => left.push(refusal),
-            result if left.is_empty() => return result,
+        match decide_without(graph, kept, id, inspection, passed_on, &unavailable) {
+            Err(refusal) if can_keep(&refusal, passed_on) => unavailable.push(refusal),
+            result if unavailable.is_empty() => return result,
             Ok(Some(decision)) if options.is_partial => {
-                return Ok(Some(Decision { left, ..decision }));
+                return Ok(Some(Decision {
+                    unavailable,
+                    ..decision
+                }));
             }
             Ok(Some(_)) => {
-                let refusal = left.swap_remove(0);
+                let refusal = unavailable.swap_remove(0);
                 return Err(refusal.or("`--partial` repairs it for its other libraries"));
             }
-            Ok(None) | Err(_) => return Err(left.swap_remove(0)),
+            Ok(None) | Err(_) => return Err(unavailable.swap_remove(0)),
         }
     }
 }
@@ -108,20 +111,24 @@ fn can_keep(refusal: &Refusal, passed_on: &[Requirement]) -> bool {
     !refusal.keeps.is_empty() && !files.any(|file| refusal.keeps.contains(file))
 }
 
-/// Decides about an image that keeps the libraries of `left`.
+/// Decides about an image that keeps the libraries of `unavailable`.
 fn decide_without(
     graph: &LoadGraph<'_>,
     kept: &KeptLibraries<'_>,
     id: ImageId,
     inspection: &Inspection,
     passed_on: &[Requirement],
-    left: &[Refusal],
+    unavailable: &[Refusal],
 ) -> Result<Option<Decision>, Refusal> {
-    let is_left = |name: &String| left.iter().any(|refusal| refusal.keeps.contains(name));
+    let is_kept = |name: &String| {
+        unavailable
+            .iter()
+            .any(|refusal| refusal.keeps.contains(name))
+    };
     let mut needed = inspection.needed.clone();
-    needed.retain(|name| !is_left(name));
+    needed.retain(|name| !is_kept(name));
     if is_found_when_called(kept, inspection, &needed) {
-        let delayed = inspection.delayed.iter().filter(|name| !is_left(name));
+        let delayed = inspection.delayed.iter().filter(|name| !is_kept(name));
         needed.extend(delayed.cloned());
     }
     // Libraries that are kept have the major of the headers, too.
@@ -151,11 +158,11 @@ fn decide_without(
         unversioned: Vec::new(),
         majors,
         requirements,
-        left: Vec::new(),
+        unavailable: Vec::new(),
     };
-    let left_names = left.iter().flat_map(|refusal| &refusal.keeps);
-    let left_libraries = kept.known.requirements(inspection, left_names);
-    bind_imports(graph, kept, inspection, &left_libraries, &mut decision)?;
+    let kept_names = unavailable.iter().flat_map(|refusal| &refusal.keeps);
+    let kept_libraries = kept.known.requirements(inspection, kept_names);
+    bind_imports(graph, kept, inspection, &kept_libraries, &mut decision)?;
     if !decision.unversioned.is_empty() && !inspection.has_versions {
         return Err(
             "requires no symbol versions, by which it could be bound to stubs of its own"
@@ -180,18 +187,18 @@ fn is_found_when_called(
         })
 }
 
-/// Binds each import of a replaced library to its stub. `left` are libraries that the image keeps.
+/// Binds each import of a replaced library to its stub. `unavailable` are libraries that the image keeps.
 fn bind_imports(
     graph: &LoadGraph<'_>,
     kept: &KeptLibraries<'_>,
     inspection: &Inspection,
-    left: &[Requirement],
+    unavailable: &[Requirement],
     decision: &mut Decision,
 ) -> Result<(), Refusal> {
     let functions = Functions::new(&decision.requirements);
     let provided = provided(graph, kept, decision.id);
-    let is_left = |name: &str| {
-        let mut libraries = left.iter().map(|requirement| requirement.library);
+    let is_kept = |name: &str| {
+        let mut libraries = unavailable.iter().map(|requirement| requirement.library);
         libraries.any(|library| !library.symbols.lookup(name).is_empty())
     };
     let (mut unknown, mut unclassified) = (Vec::new(), Vec::new());
@@ -208,7 +215,7 @@ fn bind_imports(
                 (binding(&functions, requirement, import), Some(requirement))
             }
             // A function that a library of the package defines stays with it, such as a lazy stub.
-            None if provided.contains(import.name.as_str()) || is_left(&import.name) => continue,
+            None if provided.contains(import.name.as_str()) || is_kept(&import.name) => continue,
             None => {
                 let binding = requirements
                     .iter()

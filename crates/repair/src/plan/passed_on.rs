@@ -85,8 +85,8 @@ pub fn find(
                 continue;
             }
             for import in &image.facts.imports {
-                let own = requirements.get(&id).zip(functions.get(&id));
-                if needs_library_of(&image, own, known, import)
+                let provided = requirements.get(&id).zip(functions.get(&id));
+                if needs_library_of(&image, provided, known, import)
                     || (import.version.is_none() && exports.contains(import.name.as_str()))
                 {
                     continue;
