@@ -130,9 +130,18 @@ mod tests {
                 continue;
             }
             let shipped = read(&path(&id)).unwrap();
+            // A newer header may rename a code: AMDSMI_NO_ENERGY_DRV of 6.1 has STATUS in its name in 10.1.
+            let newest = recipe.headers.iter().max_by_key(|headers| headers.version);
+            let has_newest = newest
+                .is_none_or(|headers| include_directories(headers, &components).unwrap().is_some());
             for (code, name) in names(&id, &recipe, &components).unwrap() {
+                let line = if has_newest {
+                    format!("\n{code} {name}\n")
+                } else {
+                    format!("\n{code} ")
+                };
                 assert!(
-                    shipped.contains(&format!("\n{code} {name}\n")),
+                    shipped.contains(&line),
                     "{id}: {code} {name}: run `cargo xtask errors`"
                 );
             }
