@@ -298,10 +298,10 @@ fn every_library_has_a_case() -> Result<()> {
     let cases = cases()?;
     let in_machines_rs = ["cuda", "cudart", "hip", "opencl"];
     // Debian's need a newer C library than Debian 12 has, or a library of half a gigabyte; the name of ROCm SMI 5.2
-    // does not tell its version; cufile_rdma needs libmlx5.
+    // does not tell its version; cufile-rdma needs libmlx5.
     let only_read = [
         "amd-smi",
-        "cufile_rdma",
+        "cufile-rdma",
         "hipblas",
         "hipblaslt",
         "hipfft",
