@@ -24,6 +24,8 @@ pub struct GpuFile {
     pub system: &'static str,
     /// The library's manifest, if gpustub makes stubs for it.
     pub library: Option<&'static Library>,
+    /// Whether programs use its C++ classes, of which there are no stubs.
+    pub is_cxx: bool,
 }
 
 /// Stems in `data/libraries.toml`, by their property.
@@ -33,6 +35,7 @@ struct ListedStems {
     portable: Vec<String>,
     loader: Vec<String>,
     toolkit: Vec<String>,
+    cxx: Vec<String>,
     modules: Vec<String>,
     alone: Vec<String>,
     system: Vec<String>,
@@ -152,6 +155,7 @@ pub fn gpu_file(name: &str) -> Option<GpuFile> {
         version: version.to_owned(),
         system: "linux",
         library: *library,
+        is_cxx: LISTED.cxx.iter().any(|cxx| cxx == stem),
     })
 }
 
@@ -180,6 +184,7 @@ fn gpu_dll(file_stem: &str) -> Option<GpuFile> {
         version: version.to_owned(),
         system: "windows",
         library: *library,
+        is_cxx: LISTED.cxx.iter().any(|cxx| cxx == stem),
     })
 }
 
@@ -371,6 +376,10 @@ mod tests {
             "cudart.so",
         ] {
             assert_eq!(gpu_file(name), None, "{name}");
+        }
+        assert!(gpu_file("libsycl.so.8").unwrap().is_cxx);
+        for stem in &LISTED.cxx {
+            assert!(LISTED.toolkit.contains(stem), "{stem}");
         }
     }
 

@@ -19,6 +19,7 @@ pub fn user_defined_file(library: &'static Library, name: &str) -> Option<GpuFil
         hashed,
         system,
         library: Some(library),
+        is_cxx: false,
     };
     if let Some(file_stem) = dll_stem(name) {
         let is_named = |stem: &str| {

@@ -292,7 +292,11 @@ impl Planner<'_> {
                 "stubs for {os} have no copy of data of `{id}`: {}",
                 listing(not_copied)
             );
-            let help = "stubs have copies on Linux and FreeBSD: add `system=linux` to these lines";
+            let help = if stub.custom.symbols.is_some() {
+                "stubs have copies on Linux and FreeBSD: add `system=linux` to these lines"
+            } else {
+                "stubs have copies on Linux and FreeBSD: a program that reads these here links the library itself"
+            };
             let diagnostic = Diagnostic {
                 level,
                 ..Diagnostic::error(&DATA_SYMBOL, message)

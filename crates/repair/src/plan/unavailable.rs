@@ -30,9 +30,11 @@ pub fn unavailable_libraries(
         let reason = format!("needs {}, for which there are no stubs", listing(&unknown));
         let pronoun = if unknown.len() == 1 { "it" } else { "them" };
         let mut refusal = requires_installed(reason, &unknown, pronoun);
-        let mut files = unknown.iter().filter_map(|name| known.file(name));
-        refusal = if files.all(|file| file.role == Role::Loader) {
+        let files: Vec<_> = unknown.iter().filter_map(|name| known.file(name)).collect();
+        refusal = if files.iter().all(|file| file.role == Role::Loader) {
             refusal.or("a package may bring a loader, which auditwheel or delvewheel copies")
+        } else if files.iter().any(|file| file.is_cxx) {
+            refusal.or("stubs cannot replace C++ classes")
         } else {
             refusal.or(&format!(
                 "`--library NAME=path/to/{first}` makes stubs of its functions"
