@@ -35,6 +35,12 @@ fn only_in(library: &Library, name: &str, header: &str) -> Option<VersionSpan> {
     library.only_in(name, HeaderVersion::parse(header).unwrap())
 }
 
+/// Functions that the headers of a version declare and its library lacks, so that they are those of later versions.
+const WITHOUT_EXPORT: [(&str, &str, &str); 2] = [
+    ("cusparselt", "0.7", "cusparseLtGetErrorName"),
+    ("cusparselt", "0.7", "cusparseLtGetErrorString"),
+];
+
 /// Asserts that no name that the headers declare is attributed to others. Returns the number of queries.
 fn check_declared(recipe: &AbiRecipe, names: &[VersionNames]) -> usize {
     let library = Library::builtin(&recipe.id).unwrap();
@@ -46,7 +52,8 @@ fn check_declared(recipe: &AbiRecipe, names: &[VersionNames]) -> usize {
         for name in declared {
             for header in [version.to_string(), version.major.to_string()] {
                 let only = only_in(library, name, &header);
-                assert_eq!(only, None, "{} {header} {name}", recipe.id);
+                let is_later = WITHOUT_EXPORT.contains(&(&recipe.id, &header, name));
+                assert_eq!(only.is_some(), is_later, "{} {header} {name}", recipe.id);
                 queries += 1;
             }
         }
