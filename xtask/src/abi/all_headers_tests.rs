@@ -90,9 +90,13 @@ fn heavy_updates_of_a_release_declare_the_same_functions() {
             read.insert(last_update);
         }
     }
-    // `heavy_shipped_abi_tables_are_those_of_all_headers` reads the last updates.
+    // `heavy_shipped_abi_tables_are_those_of_all_headers` reads the last updates. Those for
+    // Windows are compiled by the tests of that system.
     for entry in fs::read_dir(components.join("headers")).unwrap() {
         let path = entry.unwrap().path();
+        if path.to_string_lossy().ends_with("-windows") {
+            continue;
+        }
         assert!(read.contains(&path), "{} is not read", path.display());
     }
     assert_eq!(changed, CHANGED_IN_UPDATES);
