@@ -54,7 +54,7 @@ pub struct AddOwn {
     /// Read the load name and the functions of LIBRARY from this shared library, DLL or import library
     ///
     /// `libacme.so.3`, or for Windows `acme64_3.dll`, `acme.lib` or `libacme.dll.a`. Writes the table and the symbol
-    /// list. For a declared library it updates the list, and keeps comments and `returns=`.
+    /// list. For a declared library it updates the list, and keeps comments, `returns=` and `copied`.
     #[arg(
         long,
         value_name = "FILE",
