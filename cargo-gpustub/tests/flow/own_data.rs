@@ -44,15 +44,26 @@ fn data_of_a_list_stays() {
     let (_guard, directory) = project_with_data();
     let (_, err) = ends(0, &directory, &add("libacme.so.3"));
     assert!(err.contains("gets no stub: acmeThread\n"), "{err}");
+    assert!(!err.contains("missing-load-name"), "{err}");
     let list = read(&directory, LIST);
     let lines = format!(
         "\n# Read by the program.\n{LINE}acmeName returns=string\nacmeOpen updates returns=status\n"
     );
     assert!(list.ends_with(&lines), "{list}");
 
-    // The next release has another size.
+    // The next release has another size, and a name that programs do not load yet.
     release(&directory, "libacme.so.4", "long");
-    ends(0, &directory, &add("libacme.so.4"));
+    let table = read(&directory, "GpuStub.toml");
+    let (_, err) = ends(0, &directory, &add("libacme.so.4"));
+    for part in [
+        "warning[missing-load-name]: `libacme.so.4`, the name of `libacme.so.4`, is not among the load names of `acme`: \
+         programs load libacme.so.3",
+        "GpuStub.toml:4:25",
+        "`linux = [\"libacme.so.4\", \"libacme.so.3\"]`",
+    ] {
+        assert!(err.contains(part), "{part}: {err}");
+    }
+    assert_eq!(read(&directory, "GpuStub.toml"), table);
     let list = read(&directory, LIST);
     assert!(list.contains(&lines.replace("size=4", "size=8")), "{list}");
 }
