@@ -1,8 +1,9 @@
 //! User-defined libraries with data, in lists that a user edited, and their later releases.
 
 use std::path::Path;
+use std::process::Command;
 
-use super::own::{library, project, read};
+use super::own::{library, output, project, read};
 use super::{ends, write};
 
 /// Data of the first release is an `int`, that of the next a `long`. Neither has a copy of the thread-local data.
@@ -66,4 +67,34 @@ fn data_of_a_list_stays() {
     assert_eq!(read(&directory, "GpuStub.toml"), table);
     let list = read(&directory, LIST);
     assert!(list.contains(&lines.replace("size=4", "size=8")), "{list}");
+}
+
+const READS: &str = "#include <stdio.h>\nint acmeOpen(void); extern int acmeLevel;\n\
+    int main(void) { int before = *(volatile int *)&acmeLevel, opened = acmeOpen();\n\
+    printf(\"%d %d %d\\n\", before, opened, *(volatile int *)&acmeLevel); }\n";
+
+/// Output of a program, and its report.
+fn run(directory: &Path, program: &str, path: &str) -> (String, String) {
+    let mut command = Command::new(directory.join(program));
+    let command = command
+        .env("GPUSTUB_ACME_PATH", path)
+        .env("GPUSTUB_LOG", "1");
+    let output = command.output().unwrap();
+    let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert!(output.status.success(), "{out}{err}");
+    (out, err)
+}
+
+#[test]
+fn reports_count_data_apart_from_functions() {
+    let (_guard, directory) = project_with_data();
+    assert_eq!(output(&directory, "cc", READS, "acme", "off"), "0 -1 0\n");
+    let library = directory.join("libacme.so.3");
+    let (out, report) = run(&directory, "program", library.to_str().unwrap());
+    assert_eq!(out, "0 5 3\n");
+    let counts = ": 1 functions bound, 0 refused, 0 missing, copies of data: 1\n";
+    assert!(report.ends_with(counts), "{report}");
+    let (_, report) = run(&directory, "program", "libacme.so.3");
+    let reason = "unavailable: GPUSTUB_ACME_PATH is not an absolute path: libacme.so.3\n";
+    assert!(report.contains(reason), "{report}");
 }
