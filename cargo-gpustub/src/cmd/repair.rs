@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use gpustub_check::ContainerKind;
 use gpustub_core::diag::has_errors;
 use gpustub_repair::StubPlan;
+use gpustub_repair::libraries::has_data;
 use gpustub_workspace::display_path::slashes;
 use gpustub_workspace::error::Result;
 use gpustub_workspace::output::number;
@@ -149,9 +150,20 @@ fn functions(stub: &StubPlan) -> String {
                 Some(version) if version != "none" => format!(" (headers {version})"),
                 _ => String::new(),
             };
+            let names = stubbed.exports.iter();
+            let copies = names
+                .filter(|(name, _)| has_data(stubbed.library, name))
+                .count();
+            let copies_of_data = match copies {
+                0 => String::new(),
+                count => format!(
+                    ", {} of data",
+                    number(count, "copy").replace("copys", "copies")
+                ),
+            };
             format!(
-                "{} {}{headers}",
-                number(stubbed.exports.len(), "function"),
+                "{} {}{copies_of_data}{headers}",
+                number(stubbed.exports.len() - copies, "function"),
                 stubbed.library.id
             )
         })

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::own::{library, output, project, read};
-use super::{ends, write};
+use super::{cc, ends, write};
 
 /// Data of the first release is an `int`, that of the next a `long`. Neither has a copy of the thread-local data.
 fn release(directory: &Path, soname: &str, declared: &str) {
@@ -69,6 +69,8 @@ fn data_of_a_list_stays() {
     assert!(list.contains(&lines.replace("size=4", "size=8")), "{list}");
 }
 
+const NAMES: &str = "#include <stdio.h>\nint acmeOpen(void); const char *acmeName(void);\n\
+    int main(void) { printf(\"%d %s\\n\", acmeOpen(), acmeName()); }\n";
 const READS: &str = "#include <stdio.h>\nint acmeOpen(void); extern int acmeLevel;\n\
     int main(void) { int before = *(volatile int *)&acmeLevel, opened = acmeOpen();\n\
     printf(\"%d %d %d\\n\", before, opened, *(volatile int *)&acmeLevel); }\n";
@@ -97,4 +99,56 @@ fn reports_count_data_apart_from_functions() {
     let (_, report) = run(&directory, "program", "libacme.so.3");
     let reason = "unavailable: GPUSTUB_ACME_PATH is not an absolute path: libacme.so.3\n";
     assert!(report.contains(reason), "{report}");
+}
+
+/// `repair --library` uses the data of a list as a build does.
+#[test]
+fn repaired_programs_read_data_of_a_list() {
+    let (_guard, directory) = project_with_data();
+    let library = directory.join("libacme.so.3");
+    let library = library.to_str().unwrap();
+    let missing = "acme is not available; GPUSTUB_LOG=1 shows why";
+    for (name, code, plan, without, with) in [
+        (
+            "names",
+            NAMES,
+            ": 2 functions acme\n",
+            format!("-1 {missing}\n"),
+            "5 acme\n",
+        ),
+        (
+            "reads",
+            READS,
+            ": 1 function acme, 1 copy of data\n",
+            "0 -1 0\n".to_owned(),
+            "0 5 3\n",
+        ),
+    ] {
+        write(&directory, "main.c", code);
+        cc(&directory, &["main.c", "-o", name, library]);
+        let repair = [
+            "repair",
+            name,
+            "--library",
+            "acme",
+            "--out-dir",
+            "out",
+            "-v",
+        ];
+        let (_, err) = ends(0, &directory, &repair);
+        assert!(err.contains(plan), "{err}");
+        let repaired = format!("out/{name}");
+        assert_eq!(run(&directory, &repaired, "off").0, without);
+        assert_eq!(run(&directory, &repaired, library).0, with);
+    }
+    // Other data is refused by the prefix of its functions.
+    let code = "extern __thread int acmeThread; int main(void) { return acmeThread; }\n";
+    write(&directory, "main.c", code);
+    cc(&directory, &["main.c", "-o", "thread", library]);
+    let repair = ["repair", "thread", "--library", "acme", "--out-dir", "out"];
+    let (_, err) = ends(1, &directory, &repair);
+    assert!(
+        err.contains("imports the thread-local data `acmeThread`"),
+        "{err}"
+    );
 }

@@ -279,7 +279,8 @@ fn bind_imports(
 /// Whether the result of a user-defined function without its library is unknown.
 fn has_unknown_result(known: &KnownLibraries, binding: &Binding, import: &Imported) -> bool {
     let mut symbols = binding.owner.symbols.lookup(&import.name).iter();
-    known.is_user_defined(binding.owner) && symbols.all(|symbol| symbol.returns.is_none())
+    known.is_user_defined(binding.owner)
+        && symbols.all(|symbol| symbol.returns.is_none() && !symbol.kind.is_data())
 }
 
 /// Refuses functions whose result without their library is unknown. Each has its library, and the files that the image
