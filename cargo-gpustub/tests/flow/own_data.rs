@@ -152,3 +152,24 @@ fn repaired_programs_read_data_of_a_list() {
         "{err}"
     );
 }
+
+/// The first run of a newcomer has no `--library`. The second replaces what it copied.
+#[test]
+fn a_copy_is_replaced() {
+    let (_guard, directory) = project_with_data();
+    write(&directory, "main.c", NAMES);
+    std::fs::create_dir(directory.join("tree")).unwrap();
+    cc(&directory, &["main.c", "-o", "app", "libacme.so.3"]);
+    cc(&directory, &["main.c", "-o", "tree/app", "libacme.so.3"]);
+    for (input, hint) in [("app", true), ("tree", false)] {
+        let repair = ["repair", input, "--out-dir", "out"];
+        let (_, err) = ends(0, &directory, &repair);
+        let copied = format!("Copied out/{input}: no GPU library to replace");
+        assert!(err.contains(&copied), "{err}");
+        let note = "gpustub does not know libacme.so.3: `--library NAME=path/to/libacme.so.3`";
+        assert_eq!(err.contains(note), hint, "{err}");
+        let with_library = [&repair[..], &["--library", "acme"]].concat();
+        ends(0, &directory, &with_library);
+    }
+    assert!(run(&directory, "out/tree/app", "off").0.starts_with("-1 "));
+}
