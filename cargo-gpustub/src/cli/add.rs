@@ -93,7 +93,8 @@ pub struct LibraryHeaders {
     pub clang_arg: Vec<String>,
     /// Result of the functions for which no header is read: status, null, value:1
     ///
-    /// As `fallback.returns` of a table in GpuStub.toml, which `add` writes.
+    /// As `fallback.returns` of a table in GpuStub.toml, which `add` writes. `status` is for functions that all return a
+    /// status: one that returns a pointer would return -1, at which its callers crash.
     #[arg(long, value_name = "CLASS", requires = "library_file", value_parser = returns)]
     pub returns: Option<Returns>,
 }

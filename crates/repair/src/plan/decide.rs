@@ -304,8 +304,8 @@ fn check_results(functions: &[(&str, &'static Library, Vec<String>)]) -> Result<
         ..reason.into()
     };
     Err(refusal.or(
-        "name its header with `--headers`, or a result for all functions that no header declares with \
-         `--returns`; a list has `returns=`",
+        "name the headers with `--headers`, or add `returns=` to the lines of a list; `--returns status` is for functions \
+         that all return a status, not for those that return pointers",
     ))
 }
 
