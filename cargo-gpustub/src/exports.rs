@@ -7,7 +7,7 @@ use gpustub_core::diag::{
     DATA_SYMBOL, DECORATED_SYMBOL, Diagnostic, RESERVED_SYMBOL, WEAK_SYMBOL, listing,
 };
 use gpustub_core::reserved::{is_of_every_image, owner};
-use gpustub_core::symbols::{Symbol, SymbolList};
+use gpustub_core::symbols::{Symbol, SymbolKind, SymbolList};
 use gpustub_image::{Error, LibraryExports, read_exports_file};
 
 /// Exports of a library.
@@ -19,15 +19,27 @@ pub struct StubbableExports {
 }
 
 /// Exports of a library for `symbols` of a stub table, and diagnostics about the symbols that the list leaves
-/// out. `is_allowed`: whether a reserved name is a function of the library all the same.
+/// out. `is_allowed`: whether a reserved name is a function of the library all the same. Data with a copy in the list
+/// `before` is not left out.
 pub fn read(
     file: &Path,
     is_allowed: &dyn Fn(&str) -> bool,
+    before: &SymbolList,
 ) -> Result<(StubbableExports, Vec<Diagnostic>), Error> {
     let mut exports = read_exports_file(file, Default::default())?;
     let mut left_out = Vec::new();
     let (mut weak, mut reserved, mut data) = (Vec::new(), Vec::new(), Vec::new());
-    exports.list.symbols.retain(|symbol| {
+    exports.list.symbols.retain_mut(|symbol| {
+        let mut lines = before.lookup(&symbol.name).iter();
+        if symbol.kind == SymbolKind::Object
+            && let Some(line) = lines.find(|line| line.is_copied())
+        {
+            symbol.copied = true;
+            if symbol.size == 0 {
+                symbol.size = line.size;
+            }
+            return true;
+        }
         let names = if is_of_every_image(&symbol.name) {
             return false;
         } else if owner(&symbol.name).is_some() && !is_allowed(&symbol.name) {
@@ -80,9 +92,40 @@ pub fn read(
                     functions of the library";
         diagnostics.push(Diagnostic::note(&RESERVED_SYMBOL, message).help(help));
     }
-    diagnostics.extend(data_warning(&file.to_string(), &data));
+    diagnostics.extend(data_warning(&file.to_string(), &data).map(|warning| {
+        let is_data = |symbol: &&Symbol| data.contains(&symbol.name);
+        let lines: Vec<String> = left_out
+            .iter()
+            .filter(is_data)
+            .filter_map(copied_line)
+            .collect();
+        if lines.is_empty() {
+            return warning;
+        }
+        let help = format!(
+            "{NOT_LINKED}; for data that it only reads, add to the symbol list: {}",
+            listing(&lines)
+        );
+        warning.help(help)
+    }));
     Ok((StubbableExports { exports, left_out }, diagnostics))
 }
+
+/// Line of a list for a copy of data; `None`: stubs have no copy of it.
+fn copied_line(symbol: &Symbol) -> Option<String> {
+    let mut list = SymbolList::default();
+    list.symbols.push(Symbol {
+        copied: true,
+        version: None,
+        ..symbol.clone()
+    });
+    let text = list.to_text();
+    let (_, problems) = SymbolList::parse("", &text);
+    let line = text.lines().last().filter(|_| problems.is_empty())?;
+    Some(format!("`{line}`"))
+}
+
+const NOT_LINKED: &str = "a program that uses the data does not link without the library itself";
 
 /// Warning about all data of a library that programs may use.
 fn data_warning(file: &str, data: &[String]) -> Option<Diagnostic> {
@@ -90,8 +133,7 @@ fn data_warning(file: &str, data: &[String]) -> Option<Diagnostic> {
         return None;
     }
     let message = format!("data of `{file}` gets no stub: {}", data.join(", "));
-    let help = "a program that uses the data does not link without the library itself";
-    Some(Diagnostic::warning(&DATA_SYMBOL, message).help(help))
+    Some(Diagnostic::warning(&DATA_SYMBOL, message).help(NOT_LINKED))
 }
 
 /// Warning about the exported data in a complete list of a library's symbols.

@@ -42,8 +42,8 @@ pub fn check_id(id: &str) -> Result<()> {
     Err(Error::new(message).help(help))
 }
 
-/// Reads a library. Results in the list `before` win over those of the headers. `None`: the file cannot be read, which was
-/// reported.
+/// Reads a library. Attributes in the list `before` win over those of file and headers. `None`: the file cannot be read,
+/// which was reported.
 pub fn read(
     file: &Path,
     allowed_symbols: &[Spanned<String>],
@@ -52,7 +52,7 @@ pub fn read(
     shell: &mut Shell,
 ) -> Result<Option<DescribedLibrary>> {
     let is_allowed = |name: &str| allowed_symbols.iter().any(|symbol| symbol.value == name);
-    let read = match exports::read(file, &is_allowed) {
+    let read = match exports::read(file, &is_allowed, before) {
         Ok((read, diagnostics)) => {
             shell.diagnostics(&diagnostics, &Sources::new())?;
             read
@@ -100,7 +100,7 @@ fn results(
 }
 
 /// Sets the classes of functions: those of the previous list, else those of the headers. Returns the
-/// functions for which the two differ.
+/// functions for which the two differ. Attributes that a file cannot have stay.
 fn classify(
     list: &mut SymbolList,
     before: &SymbolList,
@@ -108,10 +108,13 @@ fn classify(
 ) -> Vec<String> {
     let mut kept = Vec::new();
     for symbol in &mut list.symbols {
-        let old = before
-            .lookup(&symbol.name)
-            .iter()
-            .find_map(|entry| entry.returns.clone());
+        let lines = before.lookup(&symbol.name);
+        if let Some(line) = lines.first() {
+            symbol.updates = line.updates;
+            symbol.callback = line.callback;
+            symbol.system = line.system;
+        }
+        let old = lines.iter().find_map(|line| line.returns.clone());
         let new = classes.get(&symbol.name).and_then(|class| returns(*class));
         if old.is_some() && new.is_some() && old != new {
             kept.push(symbol.name.clone());
@@ -143,7 +146,9 @@ mod tests {
         let parse_list =
             |text: &str| SymbolList::parse("x", &format!("@gpustub-symbols 1\n{text}")).0;
         let mut list = parse_list("a\nb\nc\nd\n");
-        let before = parse_list("a returns=null\nb returns=value:-1\nz returns=void\n");
+        let before = parse_list(
+            "a returns=null\nb returns=value:-1\nd updates callback=1 system=linux\nz returns=void\n",
+        );
         let classes = BTreeMap::from([
             ("a".to_owned(), ResultClass::Null),
             ("b".to_owned(), ResultClass::Status),
@@ -152,7 +157,8 @@ mod tests {
         assert_eq!(classify(&mut list, &before, &classes), ["b"]);
         assert_eq!(
             list.to_text(),
-            "@gpustub-symbols 1\na returns=null\nb returns=value:-1\nc returns=zeroed-hfa:32\nd\n"
+            "@gpustub-symbols 1\na returns=null\nb returns=value:-1\nc returns=zeroed-hfa:32\n\
+             d updates callback=1 system=linux\n"
         );
     }
 }

@@ -95,6 +95,7 @@ struct result {
     int bound, refused, missing; /* atomic; set by binding, always to the same values */
     int renamed;                 /* atomic: number of functions bound under another name */
     int adapted;                 /* atomic: number of functions bound through an adapter thunk */
+    int copied;                  /* atomic: number of copies of data */
     char is_bound;               /* atomic */
     char *report;                /* atomic, built on demand */
     /* A result that a shortage of descriptors or memory may have caused is provisional: every `patience` + 1

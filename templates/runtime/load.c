@@ -68,9 +68,9 @@ static void seal_slots(void)
 
 /* ---- binding --------------------------------------------------------------------------------- */
 
-/* Numbers of functions by the result of their binding. */
+/* Numbers of functions by the result of their binding, and of copies of data. */
 struct counts {
-    int bound, renamed, adapted, refused;
+    int bound, renamed, adapted, refused, copied;
 };
 
 /* Writes the reason why a slot has no function. */
@@ -106,11 +106,12 @@ static void *resolve_target(struct slot *slot, const struct library *library,
             settle_slot(slot, binding.reason);
         return NULL;
     }
-    counts->bound++;
     if (spec->hook == HOOK_DATA) {
+        counts->copied++;
         copy_data(slot, spec, target);
         return NULL;
     }
+    counts->bound++;
     if (binding.entry) {
         counts->adapted++;
         target = adapt(slot, &binding);
@@ -158,15 +159,16 @@ static void bind_slots(const struct library_state *state, struct result *result)
 {
     __atomic_add_fetch(&active_binders, 1, __ATOMIC_SEQ_CST);
     if (!__atomic_load_n(&result->is_bound, __ATOMIC_SEQ_CST)) {
-        struct counts counts = {0, 0, 0, 0};
+        struct counts counts = {0, 0, 0, 0, 0};
         FOR_EACH_PART (part, state)
             bind_part(part, result, &counts);
         __atomic_store_n(&result->bound, counts.bound, __ATOMIC_RELAXED);
         __atomic_store_n(&result->renamed, counts.renamed, __ATOMIC_RELAXED);
         __atomic_store_n(&result->adapted, counts.adapted, __ATOMIC_RELAXED);
         __atomic_store_n(&result->refused, counts.refused, __ATOMIC_RELAXED);
-        __atomic_store_n(&result->missing, slot_count(state) - counts.bound - counts.refused,
-                         __ATOMIC_RELAXED);
+        __atomic_store_n(&result->copied, counts.copied, __ATOMIC_RELAXED);
+        int present = counts.bound + counts.refused + counts.copied;
+        __atomic_store_n(&result->missing, slot_count(state) - present, __ATOMIC_RELAXED);
         __atomic_store_n(&result->is_bound, 1, __ATOMIC_SEQ_CST);
     }
     __atomic_sub_fetch(&active_binders, 1, __ATOMIC_SEQ_CST);

@@ -170,6 +170,10 @@ static void append_text_report(struct text *text, const struct library_state *st
         append(text, " refused, ");
         append_number(text, LOAD_RELAXED(&result->missing));
         append(text, " missing");
+        if (LOAD_RELAXED(&result->copied)) {
+            append(text, ", copies of data: ");
+            append_number(text, LOAD_RELAXED(&result->copied));
+        }
         if (LOAD_RELAXED(&result->renamed))
             append_functions(text, "\n  bound: ", state, result, BOUND_RENAMED);
         if (LOAD_RELAXED(&result->adapted))
@@ -236,6 +240,7 @@ static void append_json_report(struct text *text, const struct library *library,
     append_json_number(text, "adapted", LOAD_RELAXED(&result->adapted));
     append_json_number(text, "refused", LOAD_RELAXED(&result->refused));
     append_json_number(text, "missing", LOAD_RELAXED(&result->missing));
+    append_json_number(text, "copied", LOAD_RELAXED(&result->copied));
     append(text, ",\"candidates\":[");
     for (int i = 0, count = 0; i < result->candidates_len; i++) {
         const struct candidate *candidate = &result->candidates[i];

@@ -54,7 +54,7 @@ pub struct AddOwn {
     /// Read the load name and the functions of LIBRARY from this shared library, DLL or import library
     ///
     /// `libacme.so.3`, or for Windows `acme64_3.dll`, `acme.lib` or `libacme.dll.a`. Writes the table and the symbol
-    /// list. For a declared library it updates the list, and keeps comments and `returns=`.
+    /// list. For a declared library it updates the list, and keeps comments, `returns=` and `copied`.
     #[arg(
         long,
         value_name = "FILE",
@@ -93,7 +93,8 @@ pub struct LibraryHeaders {
     pub clang_arg: Vec<String>,
     /// Result of the functions for which no header is read: status, null, value:1
     ///
-    /// As `fallback.returns` of a table in GpuStub.toml, which `add` writes.
+    /// As `fallback.returns` of a table in GpuStub.toml, which `add` writes. `status` is for functions that all return a
+    /// status: one that returns a pointer would return -1, at which its callers crash.
     #[arg(long, value_name = "CLASS", requires = "library_file", value_parser = returns)]
     pub returns: Option<Returns>,
 }

@@ -12,15 +12,18 @@ mod plan;
 use std::collections::BTreeSet;
 
 use gpustub_check::ContainerKind;
-use gpustub_core::diag::has_errors;
+use gpustub_check::gpu_file::{gpu_file, is_system};
+use gpustub_core::diag::{has_errors, listing};
 use gpustub_repair::StubPlan;
-use gpustub_workspace::display_path::slashes;
+use gpustub_repair::libraries::has_data;
+use gpustub_repair::names::is_stub_file;
 use gpustub_workspace::error::Result;
 use gpustub_workspace::output::number;
 use gpustub_workspace::report::Sources;
 use gpustub_workspace::shell::Shell;
 
 use crate::cli;
+use input::Source;
 use libraries::UserLibraries;
 use plan::PlannedRepair;
 
@@ -129,6 +132,7 @@ fn show_plan(repair: &PlannedRepair, options: &cli::Repair, shell: &mut Shell) {
     if repair.plan.images.is_empty() {
         let reason = reason_to_copy(repair);
         lines.push(("Copying", format!("{}: {reason}", package.name)));
+        note_unknown_libraries(repair, options, shell);
     }
     for (verb, text) in lines {
         if options.dry_run {
@@ -149,9 +153,20 @@ fn functions(stub: &StubPlan) -> String {
                 Some(version) if version != "none" => format!(" (headers {version})"),
                 _ => String::new(),
             };
+            let names = stubbed.exports.iter();
+            let copies = names
+                .filter(|(name, _)| has_data(stubbed.library, name))
+                .count();
+            let copies_of_data = match copies {
+                0 => String::new(),
+                count => format!(
+                    ", {} of data",
+                    number(count, "copy").replace("copys", "copies")
+                ),
+            };
             format!(
-                "{} {}{headers}",
-                number(stubbed.exports.len(), "function"),
+                "{} {}{copies_of_data}{headers}",
+                number(stubbed.exports.len() - copies, "function"),
                 stubbed.library.id
             )
         })
@@ -168,13 +183,37 @@ fn reason_to_copy(repair: &PlannedRepair) -> &'static str {
     }
 }
 
+/// Notes the libraries that named files need, and that `--library` could replace.
+fn note_unknown_libraries(repair: &PlannedRepair, options: &cli::Repair, shell: &mut Shell) {
+    let Source::Files(files) = &repair.input.source else {
+        return;
+    };
+    if !options.user_defined.library.is_empty() {
+        return;
+    }
+    let images = repair.input.package.all_images();
+    let unknown: BTreeSet<&str> = images
+        .flat_map(|image| image.needed())
+        .map(String::as_str)
+        .filter(|name| name.contains(".so") && !is_system(name))
+        .filter(|name| !is_stub_file(name) && gpu_file(name).is_none())
+        .filter(|name| files.iter().all(|(file, _)| file != name))
+        .collect();
+    if let Some(first) = unknown.first() {
+        let names = listing(&Vec::from_iter(&unknown));
+        shell.note(format!(
+            "gpustub does not know {names}: `--library NAME=path/to/{first}` makes stubs of a library's functions"
+        ));
+    }
+}
+
 /// Prints what was written.
 fn show_written(repair: &PlannedRepair, shell: &mut Shell) {
     let images = repair.plan.images.len();
     if images == 0 {
-        let target = slashes(&repair.input.target);
+        let output = repair.input.output();
         let reason = reason_to_copy(repair);
-        shell.status("Copied", format!("{target}: {reason}"));
+        shell.status("Copied", format!("{output}: {reason}"));
         return;
     }
     let stubs: Vec<&str> = repair

@@ -21,7 +21,7 @@ impl LibraryFile<'_> {
     }
 
     /// Key of `load-names`.
-    fn system(&self) -> &'static str {
+    pub fn system(&self) -> &'static str {
         match self.format {
             ImageFormat::Elf => "linux",
             ImageFormat::Pe => "windows",
@@ -43,6 +43,11 @@ impl LibraryFile<'_> {
             Some(soname) if !is_dll(&name) => soname.clone(),
             _ => name,
         }
+    }
+
+    /// Whether the loader of the system regards two names as the same.
+    pub fn is_same_name(&self, a: &str, b: &str) -> bool {
+        a == b || (self.format == ImageFormat::Pe && a.eq_ignore_ascii_case(b))
     }
 
     /// The name to request from the loader, unless a symbol list cannot have it.

@@ -21,6 +21,7 @@ mod interrupts;
 mod libraries;
 mod offers;
 mod own;
+mod own_data;
 mod refusals;
 mod renames;
 mod repair;

@@ -7,7 +7,7 @@ use std::process::Command;
 use super::{acme, cc, component, ends, package, repository, write};
 
 /// A package with an empty `GpuStub.toml`.
-fn project() -> (tempfile::TempDir, PathBuf) {
+pub fn project() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().to_owned();
     package(&path, "user", "");
@@ -15,7 +15,7 @@ fn project() -> (tempfile::TempDir, PathBuf) {
     (directory, path)
 }
 
-fn library(directory: &Path, soname: &str, source: &str) {
+pub fn library(directory: &Path, soname: &str, source: &str) {
     write(directory, "library.c", source);
     let soname_flag = format!("-Wl,-soname,{soname}");
     cc(
@@ -32,13 +32,13 @@ fn library(directory: &Path, soname: &str, source: &str) {
     );
 }
 
-fn read(directory: &Path, name: &str) -> String {
+pub fn read(directory: &Path, name: &str) -> String {
     fs::read_to_string(directory.join(name)).unwrap()
 }
 
 /// Output of a C or C++ program that is linked with the stubs of a library, with the library at this path or
 /// without it.
-fn output(directory: &Path, compiler: &str, source: &str, library: &str, path: &str) -> String {
+pub fn output(directory: &Path, compiler: &str, source: &str, library: &str, path: &str) -> String {
     write(directory, "program.source", source);
     let language = if compiler == "cc" { "c" } else { "c++" };
     let out = ["export", "stubs", library, "--out-dir", "stubs"];

@@ -465,6 +465,10 @@ fn originals_and_foreign_files_are_not_replaced() {
     let facts =
         gpustub_image::read_link_facts(&fs::read(directory.join("out/libuser.so")).unwrap());
     assert!(facts.unwrap().needed[0].starts_with("libgpustub_user_"));
+    let version = [&arguments[..], &["--header-version", "cuda=99"]].concat();
+    let (_, err) = ends(1, directory, &version);
+    let reason = "error[unsupported-image]: `libuser.so` imports functions whose stubs cannot be generated: unknown major 99 of";
+    assert!(err.contains(reason), "{err}");
     write(directory, "tree/x", "");
     let (_, err) = ends(101, directory, &["repair", "tree", "--out-dir", "tree/out"]);
     assert!(err.contains("name a directory outside of it"), "{err}");

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use gpustub_cdecl::Results;
-use gpustub_core::diag::{UNKNOWN_RESULT, has_errors, listing};
+use gpustub_core::diag::{Diagnostic, MISSING_LOAD_NAME, UNKNOWN_RESULT, has_errors, listing};
 use gpustub_core::library::{Library, Returns};
 use gpustub_core::manifest::Stub;
 use gpustub_core::symbols::SymbolList;
+use gpustub_workspace::display_path::slashes;
 use gpustub_workspace::edit::as_before;
 use gpustub_workspace::edit::gpustub_toml::add_stub;
 use gpustub_workspace::error::{Error, Result};
@@ -91,6 +92,7 @@ pub fn edits(
         diagnostics.retain(|diagnostic| diagnostic.code.id != UNKNOWN_RESULT.id);
     }
     plan_errors::allow_unknown_results(&mut diagnostics);
+    diagnostics.extend(unlisted_load_name(&added, &library));
     shell.diagnostics(&diagnostics, &added.sources())?;
     if has_errors(&diagnostics) {
         return Ok(None);
@@ -113,6 +115,34 @@ pub fn edits(
     }
     report(&kept, shell);
     Ok(Some(edits))
+}
+
+/// Warning that programs load other versions of the library than the file, by the load names of the table.
+fn unlisted_load_name(declared: &Declared, library: &LibraryFile<'_>) -> Option<Diagnostic> {
+    let stub = declared.manifest.stubs.first()?;
+    let names = stub.custom.load_names.get(library.system())?;
+    let first = names.first()?;
+    let load_name = library.load_name();
+    if names
+        .iter()
+        .any(|name| library.is_same_name(&name.value.name, &load_name))
+    {
+        return None;
+    }
+    let names: Vec<&str> = names.iter().map(|name| name.value.name.as_str()).collect();
+    let message = format!(
+        "`{load_name}`, the name of `{}`, is not among the load names of `{}`: programs load {}",
+        slashes(library.file),
+        stub.id.value,
+        listing(&names)
+    );
+    let help = format!(
+        "name it first, `{} = [\"{load_name}\", \"{}\"]`; leave out versions whose functions have other parameters",
+        library.system(),
+        names.join("\", \"")
+    );
+    let warning = Diagnostic::warning(&MISSING_LOAD_NAME, message).help(help);
+    Some(warning.with_origin(&declared.display_path, first.span.clone()))
 }
 
 /// Parses the previous symbol list, and reports what is wrong in it. `None`: it has errors.

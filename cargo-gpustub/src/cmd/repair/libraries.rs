@@ -9,7 +9,7 @@ use gpustub_core::library::{Library, Returns};
 use gpustub_core::manifest::{Manifest, Spanned, Stub};
 use gpustub_core::plan::Inputs;
 use gpustub_core::planner;
-use gpustub_core::symbols::SymbolList;
+use gpustub_core::symbols::{Symbol, SymbolList};
 use gpustub_repair::StubLibrary;
 use gpustub_repair::libraries::KnownLibraries;
 use gpustub_workspace::error::{Error, Result};
@@ -115,9 +115,13 @@ impl UserLibraries {
                 continue;
             };
             let mut list = user.list.clone();
+            let is_imported = |symbol: &Symbol| stubbed.exports.contains_key(&symbol.name);
+            // Other data gets no stub, and has none for Windows.
+            list.symbols
+                .retain(|symbol| is_imported(symbol) || !symbol.kind.is_data());
             for symbol in &mut list.symbols {
                 // Only the results of imported functions must be known; the others get no stub.
-                if !stubbed.exports.contains_key(&symbol.name) {
+                if !is_imported(symbol) {
                     symbol.returns.get_or_insert(Returns::Null);
                 }
             }

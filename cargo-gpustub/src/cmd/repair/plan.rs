@@ -6,7 +6,7 @@ use std::fs::File;
 use gpustub_check::Package;
 use gpustub_check::wheel::WheelMetadata;
 use gpustub_core::by_name::ByName;
-use gpustub_core::diag::{Diagnostic, has_errors, listing};
+use gpustub_core::diag::{Diagnostic, Level, has_errors, listing};
 use gpustub_core::plan::Inputs;
 use gpustub_core::planner::plan as plan_stubs;
 use gpustub_core::sources::{SourceSet, render_for_c};
@@ -355,11 +355,12 @@ impl StubSources {
         let (mut plan, plan_diagnostics) = plan_stubs(&manifest, &target, &inputs);
         diagnostics.extend(plan_diagnostics);
         if has_errors(&diagnostics) {
-            return Ok(Err(diagnostics
-                .iter()
-                .map(Diagnostic::to_string)
-                .collect::<Vec<_>>()
-                .join("; ")));
+            diagnostics.retain(|diagnostic| diagnostic.level == Level::Error);
+            let messages: Vec<&str> = diagnostics.iter().map(|error| &error.message[..]).collect();
+            let messages = messages.join("; ");
+            return Ok(Err(format!(
+                "imports functions whose stubs cannot be generated: {messages}"
+            )));
         }
         let mut exports: ByName<Vec<String>> = ByName::new();
         let mut missing = Vec::new();

@@ -114,8 +114,8 @@ impl Planner<'_> {
             listing(&unknown)
         );
         let help = format!(
-            "read the results with `cargo gpustub add {id} --from FILE --headers HEADER`, add `returns=` to these \
-             lines, or to `[stub.{id}]` a result for all of them: fallback = {{ returns = \"status\" }}"
+            "read the results with `cargo gpustub add {id} --from FILE --headers HEADER`, or add `returns=` to these \
+             lines; if all of them return a status, add to `[stub.{id}]`: fallback = {{ returns = \"status\" }}"
         );
         let error = Diagnostic::error(&UNKNOWN_RESULT, message)
             .label("without the library 0 would mean success to many callers")

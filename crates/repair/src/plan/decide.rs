@@ -279,7 +279,8 @@ fn bind_imports(
 /// Whether the result of a user-defined function without its library is unknown.
 fn has_unknown_result(known: &KnownLibraries, binding: &Binding, import: &Imported) -> bool {
     let mut symbols = binding.owner.symbols.lookup(&import.name).iter();
-    known.is_user_defined(binding.owner) && symbols.all(|symbol| symbol.returns.is_none())
+    known.is_user_defined(binding.owner)
+        && symbols.all(|symbol| symbol.returns.is_none() && !symbol.kind.is_data())
 }
 
 /// Refuses functions whose result without their library is unknown. Each has its library, and the files that the image
@@ -303,8 +304,8 @@ fn check_results(functions: &[(&str, &'static Library, Vec<String>)]) -> Result<
         ..reason.into()
     };
     Err(refusal.or(
-        "name its header with `--headers`, or a result for all functions that no header declares with \
-         `--returns`; a list has `returns=`",
+        "name the headers with `--headers`, or add `returns=` to the lines of a list; `--returns status` is for functions \
+         that all return a status, not for those that return pointers",
     ))
 }
 
