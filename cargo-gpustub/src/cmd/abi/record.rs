@@ -95,6 +95,21 @@ impl Record<'_> {
         for symbol in &self.symbols {
             match &symbol.releases[..] {
                 [] => ranges.push((first, newest)),
+    /// Release that was read before this one, if it lacks the function and releases between the two were not read.
+    pub fn lacking_before(&self, since: Version) -> Option<Version> {
+        let all = &self.source.library.symbols.releases;
+        let before = *all.iter().rev().find(|release| **release < since)?;
+        let is_next = if before.major == since.major {
+            since.minor == before.minor + 1
+        } else {
+            since.major == before.major + 1 && since.minor == 0
+        };
+        let has_function = |range: &(Version, Option<Version>)| {
+            range.0 <= before && range.1.is_none_or(|until| before <= until)
+        };
+        (!is_next && !self.releases().iter().any(has_function)).then_some(before)
+    }
+
                 of_symbol => ranges.extend(of_symbol),
             }
         }
@@ -164,7 +179,11 @@ impl Record<'_> {
             .releases()
             .iter()
             .map(|(since, until)| {
-                json!({ "since": since.to_string(), "until": until.map(|until| until.to_string()) })
+                json!({
+                    "since": since.to_string(),
+                    "until": until.map(|until| until.to_string()),
+                    "lacking": self.lacking_before(*since).map(|release| release.to_string()),
+                })
             })
             .collect();
         let variants: Vec<Value> = self
