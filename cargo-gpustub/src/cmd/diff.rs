@@ -95,19 +95,19 @@ mod tests {
         let no_headers = BTreeMap::new();
         let text = show::text(&old, &new, &changes(&old, &new, &no_headers), None);
         for line in [
-            "!cudaChooseDevice: ABI changed; calls of the old ABI are adapted to cudaChooseDevice\n",
-            "!cudaSignalExternalSemaphoresAsync: ABI changed; calls of the old ABI are refused: only \
-             headers of 11.1 have these structs\n",
-            "!cudaGraphAddDependencies: ABI changed; the old ABI is \
+            "!cudaChooseDevice: ABI changed in 13.0: argument 1: cudaDeviceProp: 1032 -> 1008 bytes; calls of the old ABI are adapted to cudaChooseDevice\n",
+            "!cudaSignalExternalSemaphoresAsync: ABI changed in 13.0: argument 1: \
+             cudaExternalSemaphoreSignalParams_v1: 32 -> 144 bytes; calls of the old ABI are refused: only headers of 11.1 have these structs\n",
+            "!cudaGraphAddDependencies: ABI changed in 13.0: 4 -> 5 arguments; the old ABI is \
              cudaGraphAddDependencies with NULL as argument 3\n",
         ] {
             assert!(text.contains(line), "{text}");
         }
         let json = show::json(&old, &new, &changes(&old, &new, &no_headers), None);
-        let row = r#"{"adapted":true,"change":"abi","differences":[],"name":"cudaGraphGetEdges","null_argument":3,"refused":null,"replacement":"cudaGraphGetEdges"}"#;
+        let row = r#"{"adapted":true,"change":"abi","differences":[],"name":"cudaGraphGetEdges","null_argument":3,"recorded":[{"difference":"4 -> 5 arguments","since":"13.0"}],"refused":null,"replacement":"cudaGraphGetEdges"}"#;
         assert!(json.contains(row), "{json}");
         let reverse = show::text(&new, &old, &changes(&new, &old, &no_headers), None);
-        let line = "!cudaGraphAddDependencies: ABI changed; the old ABI is \
+        let line = "!cudaGraphAddDependencies: ABI changed in 13.0: 4 -> 5 arguments; the old ABI is \
                     cudaGraphAddDependencies_v2\n";
         assert!(reverse.contains(line), "{reverse}");
     }
