@@ -8,6 +8,7 @@ use gpustub_core::library::Library;
 use gpustub_core::manifest::{Manifest, Stub};
 use gpustub_core::suggest::nearest;
 use gpustub_core::target::Target;
+use gpustub_core::version::Version;
 use gpustub_workspace::error::{Error, Result};
 
 use crate::cli::FamilyVersion;
@@ -49,6 +50,14 @@ fn unknown_library(name: &str) -> Diagnostic {
             known.join(", ")
         ),
     })
+}
+
+/// Difference of a function's ABI from the releases before, as its ABI table has it: `# NAME RELEASE: DIFFERENCE`.
+pub fn abi_difference(library: &Library, name: &str, release: Version) -> Option<&'static str> {
+    let mut texts = gpustub_manifests::LIBRARIES.iter();
+    let text = texts.find(|text| text.id == library.id)?;
+    let prefix = format!("# {name} {release}: ");
+    text.abi.lines().find_map(|line| line.strip_prefix(&prefix))
 }
 
 /// The shipped library with this load name.

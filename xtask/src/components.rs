@@ -96,11 +96,21 @@ pub fn install(needed: &BTreeSet<String>, directory: &Path) -> Result<(), String
     }
     match unlisted.first() {
         None => Ok(()),
-        Some(component) => Err(format!(
-            "no list of tests/components has `{component}`\n  help: add a line with its package: `{component}  SUITE  \
-             PACKAGE` to debs.list, or `{component}  REQUIREMENT` to wheels.list"
-        )),
+        Some(component) => Err(unlisted_error(component)),
     }
+}
+
+/// The error for a component that no list has, with the line to add.
+fn unlisted_error(component: &str) -> String {
+    let (line, list) = match component.split_once('/') {
+        Some(("headers", _)) => ("REQUIREMENT", "wheel-headers.list"),
+        Some(("wheels", _)) => ("REQUIREMENT", "wheels.list"),
+        _ => ("SUITE  PACKAGE", "debs.list"),
+    };
+    format!(
+        "no list of tests/components has `{component}`\n  help: add the line `{component}  {line}` to \
+         tests/components/{list}"
+    )
 }
 
 /// Lines of a list for these components.
@@ -151,11 +161,27 @@ mod tests {
     #[test]
     fn unlisted_components_are_errors() {
         let directory = tempfile::tempdir().unwrap();
-        let needed = BTreeSet::from(["no-such-1".to_owned()]);
-        let error = install(&needed, directory.path()).unwrap_err();
-        assert!(
-            error.starts_with("no list of tests/components has `no-such-1`"),
-            "{error}"
-        );
+        for (component, line) in [
+            (
+                "no-such-1",
+                "no-such-1  SUITE  PACKAGE` to tests/components/debs.list",
+            ),
+            (
+                "wheels/no",
+                "wheels/no  REQUIREMENT` to tests/components/wheels.list",
+            ),
+            (
+                "headers/no",
+                "headers/no  REQUIREMENT` to tests/components/wheel-headers.list",
+            ),
+        ] {
+            let needed = BTreeSet::from([component.to_owned()]);
+            let error = install(&needed, directory.path()).unwrap_err();
+            let start = format!("no list of tests/components has `{component}`\n");
+            assert!(
+                error.starts_with(&start) && error.ends_with(line),
+                "{error}"
+            );
+        }
     }
 }

@@ -8,9 +8,14 @@ use std::process::Command;
 use crate::recipes::{Options, Recipe, root};
 use crate::{abi, components, manifests};
 
+/// Option that replaces an existing manifest. Without the file, which is in its list, xtask does not compile.
+const REWRITE: &str = "--rewrite-manifest";
+
 /// `cargo xtask library`.
 pub fn run(arguments: &[String]) -> Result<bool, String> {
-    let options = Options::parse("library", arguments)?;
+    let (rewrite, others): (Vec<String>, Vec<String>) =
+        (arguments.iter().cloned()).partition(|argument| argument == REWRITE);
+    let options = Options::parse("library", &others)?;
     let [id] = &options.only[..] else {
         return Err("`library` takes the name of one library".to_owned());
     };
@@ -18,7 +23,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     let needed = components_of(id, &recipe)?;
     components::install(&needed, &options.components)?;
     let manifest = root().join("manifests").join(id).with_extension("toml");
-    if !manifest.exists() {
+    if !rewrite.is_empty() || !manifest.exists() {
         let text = skeleton::manifest(id, &recipe, &options.components)?;
         std::fs::write(&manifest, text).map_err(|e| format!("`{}`: {e}", manifest.display()))?;
         println!("wrote manifests/{id}.toml: review what its comments name");

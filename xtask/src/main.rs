@@ -28,7 +28,7 @@ const TASKS: &[Task] = &[
     Task {
         name: "library",
         about: "install the packages of one library, and write all that is generated for it",
-        usage: "[--components DIR] LIBRARY",
+        usage: "[--components DIR] [--rewrite-manifest] LIBRARY",
         run: library::run,
     },
     Task {

@@ -126,22 +126,34 @@ pub fn read() -> Result<BTreeMap<String, Recipe>, String> {
         }
     }
     for (id, recipe) in &mut recipes {
-        if let Some(headers) = gpustub_cdecl::Headers::for_library(id) {
-            if recipe.include.is_empty() {
-                recipe.include.clone_from(&headers.include);
-            }
-            if recipe.defines.is_empty() {
-                recipe.defines.clone_from(&headers.defines);
-            }
-        }
-        if recipe.defines.is_empty() {
-            recipe.defines.push(Vec::new());
-        }
+        recipe.complete(id)?;
     }
     Ok(recipes)
 }
 
 impl Recipe {
+    /// Adds the headers and macros of `crates/cdecl/libraries.toml`.
+    fn complete(&mut self, id: &str) -> Result<(), String> {
+        if let Some(headers) = gpustub_cdecl::Headers::for_library(id) {
+            if self.include.is_empty() {
+                self.include.clone_from(&headers.include);
+            }
+            if self.defines.is_empty() {
+                self.defines.clone_from(&headers.defines);
+            }
+        }
+        if self.defines.is_empty() {
+            self.defines.push(Vec::new());
+        }
+        if self.include.is_empty() && !self.headers.is_empty() {
+            return Err(format!(
+                "no `include` names a header for {id}, although its recipe has `headers`\n  help: append `[{id}]` to \
+                 crates/cdecl/libraries.toml with `include = [[\"HEADER.h\"]]`"
+            ));
+        }
+        Ok(())
+    }
+
     /// Whether a function belongs to this list.
     pub fn accepts(&self, name: &str) -> bool {
         (self.only.as_ref()).is_none_or(|prefix| name.starts_with(prefix))
@@ -278,6 +290,20 @@ pub fn installed(file: &str) -> Result<PathBuf, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn headers_without_include_are_an_error() {
+        let text = "exports = []\nheaders = [{ version = \"1\", in = [\"acme-1\"] }]\n";
+        let mut recipe: Recipe = toml::from_str(text).unwrap();
+        let error = recipe.complete("acme").unwrap_err();
+        let start = "no `include` names a header for acme";
+        assert!(
+            error.starts_with(start) && error.contains("crates/cdecl/libraries.toml"),
+            "{error}"
+        );
+        recipe.include = vec![vec!["acme.h".to_owned()]];
+        assert_eq!(recipe.complete("acme"), Ok(()));
+    }
 
     #[test]
     fn every_shipped_list_has_a_recipe() {

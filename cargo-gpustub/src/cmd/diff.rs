@@ -5,12 +5,16 @@ mod headers;
 mod input;
 mod show;
 
+use gpustub_core::diag::{DIFFERENT_LIBRARIES, Diagnostic};
+use gpustub_core::library::Library;
 use gpustub_workspace::error::Result;
 use gpustub_workspace::report::Sources;
 use gpustub_workspace::shell::Shell;
 
 use crate::cli::{self, TextOrJson};
+use crate::shipped::with_load_name;
 use change::{Differences, changes};
+use input::LibraryVersion;
 
 /// Runs the command. Returns whether the versions are equal.
 pub fn run(options: &cli::Diff, shell: &mut Shell) -> Result<bool> {
@@ -22,6 +26,10 @@ pub fn run(options: &cli::Diff, shell: &mut Shell) -> Result<bool> {
     let [Some(old), Some(new)] = versions else {
         return Ok(false);
     };
+    shell.diagnostics(
+        different_libraries(&old, &new, system(options)).as_slice(),
+        &sources,
+    )?;
     let comparison = headers::compare(&options.headers, &old, &new)?;
     let differences = comparison.as_ref().map(|headers| &headers.differences);
     let mut changes = changes(&old, &new, differences.unwrap_or(&Differences::new()));
@@ -34,6 +42,34 @@ pub fn run(options: &cli::Diff, shell: &mut Shell) -> Result<bool> {
         TextOrJson::Json => show::json(&old, &new, &changes, comparison.as_ref()),
     })?;
     Ok(changes.is_empty())
+}
+
+/// The warning for versions of two libraries, of which few functions are the same.
+fn different_libraries(
+    old: &LibraryVersion,
+    new: &LibraryVersion,
+    system: &str,
+) -> Option<Diagnostic> {
+    let (old_libraries, new_libraries) = (libraries(old, system), libraries(new, system));
+    let (old_id, new_id) = (&old_libraries.first()?.id, &new_libraries.first()?.id);
+    let is_shared = |library: &&Library| new_libraries.iter().any(|new| new.id == library.id);
+    (!old_libraries.iter().any(is_shared)).then(|| {
+        let message = format!(
+            "`{}` is a version of {old_id}, and `{}` one of {new_id}",
+            old.name, new.name
+        );
+        Diagnostic::warning(&DIFFERENT_LIBRARIES, message)
+            .help("compare two versions of one library")
+    })
+}
+
+/// The shipped libraries that a version may be of: files of several have the soname libamdhip64.so.5.
+fn libraries(version: &LibraryVersion, system: &str) -> Vec<&'static Library> {
+    match (version.shipped, &version.soname) {
+        (Some((library, _)), _) => vec![library],
+        (None, Some(soname)) => with_load_name(system, soname),
+        (None, None) => Vec::new(),
+    }
 }
 
 /// The system whose functions a shipped release has: that of the file that it is compared with.
@@ -53,7 +89,6 @@ mod tests {
     use gpustub_core::symbols::SymbolList;
 
     use super::change::Change;
-    use super::input::LibraryVersion;
     use super::*;
 
     fn from_list(list: &str) -> LibraryVersion {
@@ -95,19 +130,19 @@ mod tests {
         let no_headers = BTreeMap::new();
         let text = show::text(&old, &new, &changes(&old, &new, &no_headers), None);
         for line in [
-            "!cudaChooseDevice: ABI changed; calls of the old ABI are adapted to cudaChooseDevice\n",
-            "!cudaSignalExternalSemaphoresAsync: ABI changed; calls of the old ABI are refused: only \
-             headers of 11.1 have these structs\n",
-            "!cudaGraphAddDependencies: ABI changed; the old ABI is \
+            "!cudaChooseDevice: ABI changed in 13.0: argument 1: cudaDeviceProp: 1032 -> 1008 bytes; calls of the old ABI are adapted to cudaChooseDevice\n",
+            "!cudaSignalExternalSemaphoresAsync: ABI changed in 13.0: argument 1: \
+             cudaExternalSemaphoreSignalParams_v1: 32 -> 144 bytes; calls of the old ABI are refused: only headers of 11.1 have these structs\n",
+            "!cudaGraphAddDependencies: ABI changed in 13.0: 4 -> 5 arguments; the old ABI is \
              cudaGraphAddDependencies with NULL as argument 3\n",
         ] {
             assert!(text.contains(line), "{text}");
         }
         let json = show::json(&old, &new, &changes(&old, &new, &no_headers), None);
-        let row = r#"{"adapted":true,"change":"abi","differences":[],"name":"cudaGraphGetEdges","null_argument":3,"refused":null,"replacement":"cudaGraphGetEdges"}"#;
+        let row = r#"{"adapted":true,"change":"abi","differences":[],"name":"cudaGraphGetEdges","null_argument":3,"recorded":[{"difference":"4 -> 5 arguments","since":"13.0"}],"refused":null,"replacement":"cudaGraphGetEdges"}"#;
         assert!(json.contains(row), "{json}");
         let reverse = show::text(&new, &old, &changes(&new, &old, &no_headers), None);
-        let line = "!cudaGraphAddDependencies: ABI changed; the old ABI is \
+        let line = "!cudaGraphAddDependencies: ABI changed in 13.0: 4 -> 5 arguments; the old ABI is \
                     cudaGraphAddDependencies_v2\n";
         assert!(reverse.contains(line), "{reverse}");
     }
@@ -136,5 +171,45 @@ mod tests {
         let old = from_list("a version=libx.so.1\nb version=libx.so.1\n");
         let new = from_list("a version=libx.so.2\nb version=libx.so.2\n");
         assert_eq!(changes(&old, &new, &BTreeMap::new()), []);
+    }
+
+    #[test]
+    fn several_changes_of_the_abi_are_listed_with_their_releases() {
+        let (old, new) = (shipped("cudart@11.8"), shipped("cudart@13.5"));
+        let text = show::text(&old, &new, &changes(&old, &new, &BTreeMap::new()), None);
+        let line = "!cudaChooseDevice: ABI changed in 12.0: argument 1: cudaDeviceProp: 728 -> 1032 bytes, in 13.0: \
+                    argument 1: cudaDeviceProp: 1032 -> 1008 bytes; ";
+        assert!(text.contains(line), "{text}");
+    }
+
+    #[test]
+    fn versions_of_two_libraries_get_a_warning() {
+        let file = |soname: &str| LibraryVersion {
+            soname: Some(soname.into()),
+            ..from_list("a\n")
+        };
+        let (cudart, cublas) = (shipped("cudart@12.8"), shipped("cublas@12.9"));
+        let warning = different_libraries(&cudart, &cublas, "linux").unwrap();
+        let message = "`cudart@12.8` is a version of cudart, and `cublas@12.9` one of cublas";
+        assert_eq!(warning.message, message);
+        for (old, new, is_warned) in [
+            (&cudart, &shipped("cudart@12.9"), false),
+            (&cudart, &file("libcudart.so.13"), false),
+            (&cudart, &file("libcublas.so.12"), true),
+            (&file("libcudart.so.12"), &file("libcudart.so.13"), false),
+            // Renamed, without a soname, and of two libraries.
+            (&cudart, &file("libmine.so.12"), false),
+            (&cudart, &from_list("a\n"), false),
+            (&shipped("hiprtc@5.2"), &file("libamdhip64.so.5"), false),
+        ] {
+            let warning = different_libraries(old, new, "linux");
+            assert_eq!(
+                warning.is_some(),
+                is_warned,
+                "{} {:?}",
+                old.name,
+                new.soname
+            );
+        }
     }
 }

@@ -253,7 +253,7 @@ fn signed_and_damaged_wheels_are_refused() {
 }
 
 /// Lines of `RECORD` that do not match the wheel, in place of that of the image or of `a.py`, with the message.
-const WRONG_RECORDS: [(&str, &str, &str); 8] = [
+const WRONG_RECORDS: [(&str, &str, &str); 10] = [
     (
         "acme/_core.so",
         "{path},sha256=x,{size}",
@@ -274,6 +274,16 @@ const WRONG_RECORDS: [(&str, &str, &str); 8] = [
         "acme/a.py",
         "{path},md5=x,6",
         "`acme/a.py` has no hash by SHA-256 or better in RECORD",
+    ),
+    (
+        "acme/a.py",
+        "{path},,\nacme/b.py,,",
+        "`acme/a.py` has no hash by SHA-256 or better in RECORD, nor has another file",
+    ),
+    (
+        "acme/a.py",
+        "{path},,\nacme/b.py,,\nacme/c.py,,\nacme/,,",
+        "`acme/a.py` has no hash by SHA-256 or better in RECORD, nor have 2 other files",
     ),
     (
         "acme/a.py",
@@ -321,7 +331,8 @@ fn wheels_with_a_wrong_record_are_refused() {
         assert!(
             err.contains(&format!(
                 "error[unsupported-wheel]: not rewritten: {message}"
-            )) && err.contains("`wheel pack`"),
+            )) && err.contains("`unzip`")
+                && err.contains("`wheel pack`"),
             "{message}\n{err}"
         );
         assert!(!directory.join("out").exists());

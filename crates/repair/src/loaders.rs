@@ -99,8 +99,23 @@ fn loads_gpu_library(line: &str) -> bool {
     if line.starts_with('#') {
         return false;
     }
-    (CALLS.iter().any(|call| line.contains(call)) && (names_gpu_file(line) || names_dll(line)))
+    finds_gpu_library(line)
+        || (CALLS.iter().any(|call| line.contains(call))
+            && (names_gpu_file(line) || names_dll(line)))
         || IMPORTS.iter().any(|import| has_import(line, import))
+}
+
+/// Whether a line calls `ctypes.util.find_library`, which takes the name as a linker does, with that of a GPU library.
+fn finds_gpu_library(line: &str) -> bool {
+    const QUOTES: [char; 2] = ['"', '\''];
+    line.split("find_library(").skip(1).any(|call| {
+        let name = call.trim_start().strip_prefix(QUOTES);
+        let name = name.and_then(|rest| rest.split(QUOTES).next());
+        name.is_some_and(|name| {
+            let files = [format!("lib{name}.so"), format!("{name}.dll")];
+            files.iter().any(|file| gpu_file(file).is_some())
+        })
+    })
 }
 
 /// Whether a word of a line, without directories, is the name of a GPU library of Windows.
@@ -157,6 +172,18 @@ mod tests {
                 "m = importlib.import_module(\"nvidia.cudnn\")",
                 true,
             ),
+            // pennylane-lightning-gpu 0.45.0.
+            (
+                "a.py",
+                "    if find_library(\"custatevec\") is None and not imp_util.find_spec(\"cuquantum\"):",
+                true,
+            ),
+            (
+                "a.py",
+                "path = ctypes.util.find_library('cudart64_12')",
+                true,
+            ),
+            ("a.py", "find_library('m'), 'custatevec'", false),
             ("a.py", "import nvidia_ml", false),
             ("a.py", "# ctypes.CDLL('libcudart.so.12')", false),
             ("a.py", "print('libcudart.so.12')", false),

@@ -38,6 +38,10 @@ pub fn record_fault(wheel: &Wheel) -> io::Result<Option<RecordFault>> {
     for path in &exempt {
         listed.remove(path);
     }
+    let unhashed = listed
+        .values()
+        .filter(|line| !line.path.ends_with('/') && strong_hash(line).is_none())
+        .count();
     for entry in &wheel.entries {
         if entry.name.ends_with('/') || exempt.contains(&entry.name) {
             continue;
@@ -45,7 +49,7 @@ pub fn record_fault(wheel: &Wheel) -> io::Result<Option<RecordFault>> {
         let Some(line) = listed.remove(&entry.name) else {
             return Ok(fault(&entry.name, "is not in RECORD"));
         };
-        if let Some(message) = difference(wheel, entry, &line)? {
+        if let Some(message) = difference(wheel, entry, &line, unhashed)? {
             return Ok(fault(&entry.name, &message));
         }
     }
@@ -53,23 +57,37 @@ pub fn record_fault(wheel: &Wheel) -> io::Result<Option<RecordFault>> {
     Ok(missing.and_then(|path| fault(path, "is in RECORD, but not in the wheel")))
 }
 
-/// Difference between a member and its line.
-fn difference(wheel: &Wheel, entry: &ZipEntry, line: &Line) -> io::Result<Option<String>> {
+/// Algorithm and value of a hash. The format requires SHA-256 or better, and forbids MD5 and SHA-1.
+fn strong_hash(line: &Line) -> Option<(&str, &str)> {
+    line.hash
+        .split_once('=')
+        .filter(|(algorithm, _)| ["sha256", "sha384", "sha512"].contains(algorithm))
+}
+
+/// Difference between a member and its line, in a wheel with this number of files without a hash.
+fn difference(
+    wheel: &Wheel,
+    entry: &ZipEntry,
+    line: &Line,
+    unhashed: usize,
+) -> io::Result<Option<String>> {
     if !line.size.is_empty() && line.size != entry.size.to_string() {
         let message = format!("has {} bytes, and {} in RECORD", entry.size, line.size);
         return Ok(Some(message));
     }
-    let (algorithm, expected) = line.hash.split_once('=').unwrap_or_default();
-    // The format requires SHA-256 or better, and forbids MD5 and SHA-1.
+    let Some((algorithm, expected)) = strong_hash(line) else {
+        let others = match unhashed.saturating_sub(1) {
+            0 => String::new(),
+            1 => ", nor has another file".to_owned(),
+            count => format!(", nor have {count} other files"),
+        };
+        let message = format!("has no hash by SHA-256 or better in RECORD{others}");
+        return Ok(Some(message));
+    };
     let hash = match algorithm {
         "sha256" => hash::<Sha256>(wheel, entry)?,
         "sha384" => hash::<Sha384>(wheel, entry)?,
-        "sha512" => hash::<Sha512>(wheel, entry)?,
-        _ => {
-            return Ok(Some(
-                "has no hash by SHA-256 or better in RECORD".to_owned(),
-            ));
-        }
+        _ => hash::<Sha512>(wheel, entry)?,
     };
     let is_same = hash == expected.trim_end_matches('=');
     Ok((!is_same).then(|| "differs from its hash in RECORD".to_owned()))

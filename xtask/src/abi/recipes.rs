@@ -159,7 +159,13 @@ pub fn recipe(id: &str) -> Result<&'static AbiRecipe, String> {
 impl AbiRecipe {
     /// Headers to include, and their macros.
     pub fn headers(&self) -> Result<&'static Headers, String> {
-        Headers::for_library(&self.id).ok_or_else(|| format!("libraries.toml has no `{}`", self.id))
+        let (id, header) = (&self.id, &self.row.header);
+        Headers::for_library(id).ok_or_else(|| {
+            format!(
+                "crates/cdecl/libraries.toml has no `[{id}]`, whose headers `[abi]` compares\n  help: append `[{id}]` with \
+                 `include = [[\"{header}\"]]`"
+            )
+        })
     }
 
     /// Reads headers below directories.
@@ -385,5 +391,21 @@ impl AbiRecipe {
             .map(|symbol| symbol.name.clone())
             .filter(|name| self.is_name(name))
             .collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_without_headers_names_their_file() {
+        let row = "[library.acme]\ncomment = \"\"\nprefixes = []\nmain-header = \"acme.h\"\ndirectory = \"\"\nversions = []\n";
+        let text = format!("{}\n{row}", include_str!("../../data/abi.toml"));
+        let recipes = recipes(&text).unwrap();
+        let acme = recipes.iter().find(|recipe| recipe.id == "acme").unwrap();
+        let expected = "crates/cdecl/libraries.toml has no `[acme]`, whose headers `[abi]` compares\n  help: append \
+                        `[acme]` with `include = [[\"acme.h\"]]`";
+        assert_eq!(acme.headers(), Err(expected.to_owned()));
     }
 }

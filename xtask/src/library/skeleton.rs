@@ -34,7 +34,7 @@ pub fn manifest(id: &str, recipe: &Recipe, components: &Path) -> Result<String, 
          # Newest major first, with `major = N`, and the unversioned name last.\n\
          [load-names]\nlinux = [{{ name = \"{soname}\" }}, {{ name = \"{stem}.so\" }}]\n\n"
     );
-    text += &match declared(recipe, components)? {
+    text += &match declared(recipe, components, &names)? {
         Some(functions) => from_headers(id, &functions, &names),
         None => format!(
             "# The recipe has no `headers`: the codes that callers take for \"not available\".\n\
@@ -45,12 +45,13 @@ pub fn manifest(id: &str, recipe: &Recipe, components: &Path) -> Result<String, 
     Ok(text)
 }
 
-/// Declarations of the newest headers; `None`: the recipe names none.
+/// Declarations of the library's functions in the newest headers; `None`: the recipe names none.
 fn declared(
     recipe: &Recipe,
     components: &Path,
+    names: &[&str],
 ) -> Result<Option<gpustub_cdecl::Declarations>, String> {
-    let Some(row) = recipe.headers.last().filter(|_| !recipe.include.is_empty()) else {
+    let Some(row) = recipe.headers.last() else {
         return Ok(None);
     };
     let Some(directories) = include_directories(row, components)? else {
@@ -65,7 +66,10 @@ fn declared(
     if !recipe.defines.is_empty() {
         headers.defines.clone_from(&recipe.defines);
     }
-    let declarations = headers.read(&clang, &|name| recipe.accepts(name));
+    // Not those of included headers: cuda_runtime_api.h has more functions than nvtiff.h, with another status.
+    let declarations = headers.read(&clang, &|name| {
+        recipe.accepts(name) && names.contains(&name)
+    });
     declarations.map(Some).map_err(|e| e.to_string())
 }
 
@@ -87,6 +91,7 @@ fn from_headers(id: &str, declared: &gpustub_cdecl::Declarations, names: &[&str]
             continue;
         };
         match results.classes.get(*name) {
+            Some(ResultClass::Status) if is_setter(name) => {}
             Some(ResultClass::Status) => {
                 let arguments = out_parameters(function);
                 if !arguments.is_empty() {
@@ -102,7 +107,8 @@ fn from_headers(id: &str, declared: &gpustub_cdecl::Declarations, names: &[&str]
     for (name, returns) in fallbacks {
         let _ = writeln!(text, "{name} = {{ returns = {returns} }}");
     }
-    text += "\n# Pointers to handles and numbers. Remove those that functions also read, and arrays.\n[zero-out]\n";
+    text += "\n# Pointers to handles and numbers, without functions that set something, whose pointers are inputs. Remove\n\
+             # those that functions also read, and arrays.\n[zero-out]\n";
     for (name, arguments) in outs {
         let _ = writeln!(text, "{name} = [{arguments}]");
     }
@@ -118,6 +124,13 @@ fn returns(class: ResultClass) -> String {
         ResultClass::Struct(size) => format!("{{ zeroed-struct = {size} }}"),
         ResultClass::Hfa(size) => format!("{{ zeroed-hfa = {size} }}"),
     }
+}
+
+/// Whether a function sets something by its name: `nvtiffEncodeParamsSetInputs`, `rocblas_set_stream`.
+fn is_setter(name: &str) -> bool {
+    let rest = name.split("Set").skip(1);
+    let mut is_word = rest.map(|rest| !rest.starts_with(|c: char| c.is_ascii_lowercase()));
+    name.contains("_set_") || is_word.any(|is_word| is_word)
 }
 
 /// Arguments that may be out-parameters: pointers to what is not constant, of at most eight bytes, and no character. Of
@@ -152,4 +165,51 @@ fn out_parameters(function: &DeclaredFunction) -> Vec<String> {
         }
     }
     arguments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs clang: tests/run"]
+    fn status_is_that_of_the_library_and_setters_have_no_out_parameters() {
+        let components = tempfile::tempdir().unwrap();
+        let include = components.path().join("acme/include");
+        std::fs::create_dir_all(&include).unwrap();
+        // Like nvtiff.h, whose includes declare more functions than it does.
+        let others = "typedef enum { cudaSuccess, cudaErrorNotInitialized = 6 } cudaError_t;\n\
+            cudaError_t cudaA(void); cudaError_t cudaB(void); cudaError_t cudaC(void); cudaError_t cudaD(void);\n";
+        let header = "#include \"cuda.h\"\n\
+            typedef enum { ACME_STATUS_SUCCESS, ACME_STATUS_NOT_INITIALIZED } acmeStatus_t;\n\
+            acmeStatus_t acmeCreate(void **handle); acmeStatus_t acmeReset(int *state);\n\
+            acmeStatus_t acmeSetInputs(void **inputs);\n";
+        std::fs::write(include.join("cuda.h"), others).unwrap();
+        std::fs::write(include.join("acme.h"), header).unwrap();
+        let source = components.path().join("acme.c");
+        let functions = "int acmeCreate(void **h) { return 0; } int acmeReset(int *s) { return 0; }\n\
+            int acmeSetInputs(void **i) { return 0; }\n";
+        std::fs::write(&source, functions).unwrap();
+        let mut cc = std::process::Command::new("cc");
+        cc.args(["-w", "-shared", "-fPIC", "-Wl,-soname,libacme.so.1", "-o"])
+            .arg(components.path().join("acme/libacme.so.1"))
+            .arg(&source);
+        assert!(cc.status().unwrap().success());
+        let recipe: Recipe = toml::from_str(
+            "exports = [{ version = \"1\", in = \"acme\", file = \"libacme.so.1\" }]\n\
+             headers = [{ version = \"1\", in = [\"acme\"] }]\ninclude = [[\"acme.h\"]]\ndefines = [[]]\n",
+        )
+        .unwrap();
+        let text = manifest("acme", &recipe, components.path()).unwrap();
+        assert!(text.contains("# ACME_STATUS_NOT_INITIALIZED. "), "{text}");
+        assert!(
+            text.contains("\nlibrary-missing = 1\nmissing = 1\n"),
+            "{text}"
+        );
+        let outs = text.split_once("[zero-out]\n").unwrap().1;
+        assert_eq!(
+            outs,
+            "acmeCreate = [0]\nacmeReset = [{ arg = 0, size = 4 }]\n"
+        );
+    }
 }

@@ -7,6 +7,7 @@ use gpustub_workspace::report::json::FORMAT_VERSION;
 use serde_json::{Value, json};
 
 use super::prototypes::{Prototype, Prototypes};
+use crate::shipped::abi_difference;
 
 /// A library with the texts that its tables are made from.
 pub struct Source {
@@ -14,8 +15,6 @@ pub struct Source {
     pub library: &'static Library,
     /// Its prototypes.
     pub prototypes: Prototypes,
-    /// Text of its ABI table, whose comments have the differences.
-    abi: &'static str,
 }
 
 /// A change of a function's ABI, or of whether it is exported.
@@ -51,13 +50,9 @@ pub struct Record<'s> {
 impl Source {
     /// All that is known about a library.
     pub fn of(library: &'static Library) -> Self {
-        let text = gpustub_manifests::LIBRARIES
-            .iter()
-            .find(|text| text.id == library.id);
         Self {
             library,
             prototypes: Prototypes::of(&library.id),
-            abi: text.map_or("", |text| text.abi),
         }
     }
 
@@ -75,12 +70,6 @@ impl Source {
             }
         }
         records
-    }
-
-    /// Differences of a function, by release: `# NAME RELEASE: DIFFERENCE`.
-    fn difference(&self, name: &str, release: Version) -> Option<&'static str> {
-        let prefix = format!("# {name} {release}: ");
-        self.abi.lines().find_map(|line| line.strip_prefix(&prefix))
     }
 }
 
@@ -106,6 +95,21 @@ impl Record<'_> {
             .collect()
     }
 
+    /// Release that was read before this one, if it lacks the function and releases between the two were not read.
+    pub fn lacking_before(&self, since: Version) -> Option<Version> {
+        let all = &self.source.library.symbols.releases;
+        let before = *all.iter().rev().find(|release| **release < since)?;
+        let is_next = if before.major == since.major {
+            since.minor == before.minor + 1
+        } else {
+            since.major == before.major + 1 && since.minor == 0
+        };
+        let has_function = |range: &(Version, Option<Version>)| {
+            range.0 <= before && range.1.is_none_or(|until| before <= until)
+        };
+        (!is_next && !self.releases().iter().any(has_function)).then_some(before)
+    }
+
     /// ABI variants by release; empty: one in all releases.
     pub fn changes(&self) -> Vec<Change> {
         self.source
@@ -117,7 +121,7 @@ impl Record<'_> {
             .map(|&(since, variant)| Change {
                 since,
                 variant,
-                difference: self.source.difference(self.name, since),
+                difference: abi_difference(self.source.library, self.name, since),
             })
             .collect()
     }
@@ -164,7 +168,11 @@ impl Record<'_> {
             .releases()
             .iter()
             .map(|(since, until)| {
-                json!({ "since": since.to_string(), "until": until.map(|until| until.to_string()) })
+                json!({
+                    "since": since.to_string(),
+                    "until": until.map(|until| until.to_string()),
+                    "lacking": self.lacking_before(*since).map(|release| release.to_string()),
+                })
             })
             .collect();
         let variants: Vec<Value> = self

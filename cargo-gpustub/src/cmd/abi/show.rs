@@ -70,7 +70,13 @@ fn function(record: &Record<'_>) -> String {
     let ranges: Vec<String> = record
         .releases()
         .iter()
-        .map(|(since, until)| range(*since, *until))
+        .map(|(since, until)| {
+            let text = range(*since, *until);
+            match record.lacking_before(*since) {
+                Some(before) => format!("{text} ({before} lacks it, none between was read)"),
+                None => text,
+            }
+        })
         .collect();
     row(&mut text, "releases", &ranges.join(", "));
     for symbol in &record.symbols {

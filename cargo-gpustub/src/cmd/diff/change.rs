@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use gpustub_cdecl::Difference;
 use gpustub_core::abi_table::AbiEntry;
 use gpustub_core::symbols::Symbol;
-use gpustub_core::version::HeaderVersion;
+use gpustub_core::version::{HeaderVersion, Version};
 
 use super::input::LibraryVersion;
+use crate::shipped::abi_difference;
 
 /// Differences of the headers, by function.
 pub type Differences = BTreeMap<String, Vec<Difference>>;
@@ -68,6 +69,26 @@ pub fn changes(
     }
     changes.extend(new_functions.map(|added| Change::Added(added.name.clone())));
     changes
+}
+
+/// Differences of a function's ABI between two releases of one library, as its ABI table has them, and the first
+/// release with each.
+pub fn recorded(
+    name: &str,
+    old: &LibraryVersion,
+    new: &LibraryVersion,
+) -> Vec<(Version, &'static str)> {
+    let (Some((library, old_release)), Some((_, new_release))) = (old.shipped, new.shipped) else {
+        return Vec::new();
+    };
+    let before = old_release.min(new_release);
+    let last = old_release.max(new_release);
+    let variants = library.abi.variants(name).unwrap_or_default();
+    variants
+        .iter()
+        .filter(|(since, _)| before < *since && *since <= last)
+        .filter_map(|(since, _)| Some((*since, abi_difference(library, name, *since)?)))
+        .collect()
 }
 
 /// ABI entry of a function of the old version in the new one, if both are releases of one library.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gpustub_core::diag::{Diagnostic, IO_ERROR, has_errors};
+use gpustub_core::diag::{Diagnostic, IO_ERROR, UNKNOWN_VERSION, has_errors};
 use gpustub_core::library::Library;
 use gpustub_core::symbols::{Symbol, SymbolList};
 use gpustub_core::version::Version;
@@ -76,7 +76,7 @@ fn read_shipped(
         let known: Vec<String> = releases.iter().map(ToString::to_string).collect();
         let message = format!("unknown release {release} of {id}");
         let help = format!("known releases are {}", known.join(", "));
-        diagnostics.push(Diagnostic::error(&IO_ERROR, message).help(help));
+        diagnostics.push(Diagnostic::error(&UNKNOWN_VERSION, message).help(help));
         return None;
     };
     let functions = library.symbols.functions_on(system).filter(|symbol| {

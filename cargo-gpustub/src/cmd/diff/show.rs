@@ -7,7 +7,7 @@ use gpustub_core::abi_table::{AbiEntry, Adapter};
 use gpustub_workspace::report::json::FORMAT_VERSION;
 use serde_json::{Value, json};
 
-use super::change::{Change, Differences};
+use super::change::{Change, Differences, recorded};
 use super::headers::HeaderComparison;
 use super::input::LibraryVersion;
 
@@ -119,7 +119,11 @@ fn changes_text(old: &LibraryVersion, new: &LibraryVersion, changes: &[Change]) 
             Change::Abi(name, entry, differences) => {
                 let mut lines = lines("!", name, differences);
                 if lines.is_empty() {
-                    lines.push(format!("!{name}: ABI changed"));
+                    let changes: Vec<String> = recorded(name, old, new)
+                        .iter()
+                        .map(|(since, difference)| format!(" in {since}: {difference}"))
+                        .collect();
+                    lines.push(format!("!{name}: ABI changed{}", changes.join(",")));
                 }
                 lines[0] += &replacement(entry.as_ref());
                 lines.join("\n")
@@ -188,6 +192,12 @@ pub fn json(
                 row["change"] = "abi".into();
                 row["name"] = name.as_str().into();
                 row["differences"] = difference_rows(differences);
+                row["recorded"] = recorded(name, old, new)
+                    .iter()
+                    .map(|(since, difference)| {
+                        json!({ "since": since.to_string(), "difference": difference })
+                    })
+                    .collect();
                 row
             }
             Change::Macro(name, from, to, differences) => {

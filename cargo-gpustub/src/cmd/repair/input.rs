@@ -204,8 +204,8 @@ fn rewritable_wheel(
         Ok(None) => Ok(wheel),
         Ok(Some(fault)) => Err(Box::new(
             refuse(&format!("`{}` {}", fault.member, fault.message)).help(
-                "build the wheel again; or unpack it, compare the file with its source, and run `wheel pack`, which \
-                 writes a new RECORD",
+                "build the wheel again; or unpack it with `unzip`, compare the file with its source, and run `wheel pack`, \
+                 which writes a new RECORD and names the wheel by the tags in WHEEL",
             ),
         )),
         Err(e) => Err(unusable(e)),

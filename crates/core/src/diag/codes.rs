@@ -25,6 +25,7 @@ codes! {
     DEVICE_CODE_IN_BUILD_SCRIPT "device-code-in-build-script": "relocatable code in a build script or procedural macro";
     DEVICE_LINK_ERROR "device-link-error": "device code that cannot be linked";
     DEVICE_LINKED_ARCHIVE "device-linked-archive": "archive that contains a device link";
+    DIFFERENT_LIBRARIES "different-libraries": "comparison of versions of two libraries";
     DUPLICATE_DEVICE_LINK "duplicate-device-link": "library in two device links of one process";
     DUPLICATE_DEVICE_OBJECTS "duplicate-device-objects": "one archive inside two images of a process";
     DUPLICATE_DEVICE_SYMBOL "duplicate-device-symbol": "two libraries of a device link that define the same device code";
