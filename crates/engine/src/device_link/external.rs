@@ -128,7 +128,7 @@ pub(super) fn check_added(
     }
     let mut linked: Vec<Arch> = Vec::new();
     for line in list(nvcc, output).unwrap_or_default().lines() {
-        linked.extend(arch(line).filter(|arch| arch.kind == ArchKind::Real));
+        linked.extend(arch(line).filter(|arch| arch.kind() == ArchKind::Real));
     }
     linked.retain(|arch| nvcc_report::is_added(*arch, archs));
     for added in linked {

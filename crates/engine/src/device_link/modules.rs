@@ -106,7 +106,7 @@ impl ModuleBuild<'_> {
         let inputs = nvlink::LinkInputs {
             nvcc: self.nvcc,
             archs: &module_archs(module),
-            lto: archs.any(|arch| arch.kind == ArchKind::Lto),
+            lto: archs.any(|arch| arch.kind() == ArchKind::Lto),
             members: &members,
             dir: &dir,
             renames: None,

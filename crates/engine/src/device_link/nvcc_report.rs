@@ -246,7 +246,7 @@ fn added_arch_help(nvcc: &Nvcc, archs: &[Arch], text: &str) -> Option<String> {
 pub(super) fn is_added(arch: Arch, archs: &[Arch]) -> bool {
     archs
         .iter()
-        .all(|declared| declared.as_kind(arch.kind) != arch)
+        .all(|declared| declared.as_kind(arch.kind()) != arch)
 }
 
 /// Names the variable that adds an architecture to `archs`, if there is one.
@@ -256,10 +256,12 @@ pub(super) fn help_about_variable(
     added: Arch,
     is_supported: bool,
 ) -> Option<String> {
-    let number = added.number.to_string();
+    let name = added.to_string();
+    let number = name.trim_start_matches(|c: char| !c.is_ascii_digit());
+    let number = number.trim_end_matches(char::is_alphabetic);
     let variables = nvcc.flags.iter().filter(|(_, value)| chooses_archs(value));
     // Names such as `native` have no number.
-    let (name, value) = variables.max_by_key(|(_, value)| value.contains(&number))?;
+    let (name, value) = variables.max_by_key(|(_, value)| value.contains(number))?;
     let declared: Vec<_> = archs.iter().map(Arch::to_string).collect();
     let step = if is_supported {
         ", or compile every library and `prebuilt` archive for it"
@@ -284,7 +286,7 @@ fn supported_archs_help(nvcc: &Nvcc) -> String {
     let [real_archs, virtual_archs] = [ArchKind::Real, ArchKind::Virtual].map(|kind| {
         let names: Vec<_> = archs
             .iter()
-            .filter(|arch| arch.kind == kind)
+            .filter(|arch| arch.kind() == kind)
             .map(Arch::to_string)
             .collect();
         join(&names, " ")

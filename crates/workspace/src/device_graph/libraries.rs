@@ -220,7 +220,7 @@ impl<'a> Builder<'a> {
 /// can be made of it, and one for newer GPUs if PTX or LTO code is declared.
 fn covers(archs: &[Arch], declared: Arch) -> bool {
     archs.iter().any(|arch| {
-        arch.serves(declared) && (arch.kind != ArchKind::Real || declared.kind == ArchKind::Real)
+        arch.serves(declared) && (arch.kind() != ArchKind::Real || declared.kind() == ArchKind::Real)
     })
 }
 
