@@ -119,7 +119,7 @@ fields! {
              one.";
         "device-link": Type::Map("device-link"), false,
             "{ physics = { sources = [\"cuda/*.cu\"], archs = [\"sm_80\"] } }",
-            "Libraries of relocatable CUDA code (nvcc's `-rdc=true`), a table each: \
+            "Libraries of relocatable CUDA or HIP code (nvcc's `-rdc=true`, clang's `-fgpu-rdc`), a table each: \
              `[device-link.physics]`. Each program links their device code once, over all that it \
              reaches; `cargo gpustub plan` shows where.";
         "archive": Type::Map("archive"), false,
@@ -242,13 +242,13 @@ fields! {
         "defines": Type::MapString, false, "{ USE_FAST = \"1\" }",
             "Macros, as after `-D`. Published. Default: none.";
         "compile-options": Type::Strings, false, "[\"--use_fast_math\"]",
-            "Arguments for nvcc's compile steps. Published. Without architectures, runtime and kind of \
+            "Arguments for the compile steps of nvcc and clang. Published. Without architectures, runtime and kind of \
              output: gpustub passes those itself. Default: none.";
         "requires": Type::Strings, false, "[\"geometry\"]",
             "The `device-link` libraries whose code this one calls: of this file, or of packages that \
              this package depends on. Default: none.";
         "archs": Type::Strings, false, "[\"sm_80\", \"sm_90\", \"compute_90\"]",
-            "Architectures that the code is compiled for, or that the archive contains: `sm_` for machine \
+            "Architectures that the code is compiled for, or that the archive contains: `gfx` for AMD, `sm_` for machine \
              code, `lto_` for code that is finished at the device link, `compute_` for PTX, from which \
              device links for newer `sm_` can be made. A device link is for each `sm_` and `lto_` of any \
              of its libraries, and never contains PTX. No default: on a GPU that is missing here a \
@@ -273,8 +273,8 @@ fields! {
              toolkit's `libcudadevrt.a`. Not with `type = \"shared\"`. Default: `false`, such launches fail \
              the device link.";
         "optional": Type::Bool, false, "true",
-            "`true`: without nvcc the library is left out, with a warning. Default: `false`, a missing \
-             nvcc is an error.";
+            "`true`: without its compiler the library is left out, with a warning. Default: `false`, a missing \
+             compiler is an error.";
         "required-features": Type::Strings, false, "[\"gpu\"]",
             "Cargo features of this package: the library is built when all of them are enabled. \
              Default: none, it is always built.";

@@ -1,6 +1,29 @@
-//! GPU architectures by nvcc's names: `sm_80`, `sm_90a`, `compute_90`, `lto_80`.
+//! GPU architectures by the names of their compilers: nvcc's `sm_80`, `sm_90a`, `compute_90`, `lto_80`, and clang's
+//! `gfx90a`, `gfx90a:xnack+`, `gfx11-generic` for AMD.
 
 use std::fmt;
+
+mod amd;
+
+pub use amd::AmdArch;
+
+/// Maker of a GPU, which decides the compiler of its code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Vendor {
+    /// CUDA: nvcc, nvlink.
+    Nvidia,
+    /// HIP: clang, lld.
+    Amd,
+}
+
+/// One architecture. Sorted by vendor, then by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Arch {
+    /// Of CUDA.
+    Nvidia(NvidiaArch),
+    /// Of HIP.
+    Amd(AmdArch),
+}
 
 /// Kind of an architecture's code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,9 +45,9 @@ pub enum ArchSuffix {
     Family,
 }
 
-/// One architecture. Sorted by number, then suffix, then kind.
+/// One architecture of CUDA. Sorted by number, then suffix, then kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Arch {
+pub struct NvidiaArch {
     /// The compute capability without its dot: 80, 103.
     pub number: u16,
     /// `a` or `f`.
@@ -45,11 +68,64 @@ const SUFFIXES: [(&str, ArchSuffix); 2] =
 
 impl Arch {
     /// Description of the input of [`Arch::parse`], for messages.
-    pub const TAKES: &'static str =
-        "architectures such as \"sm_80\", \"sm_90a\", \"compute_90\" or \"lto_80\"";
+    pub const TAKES: &'static str = "architectures such as \"sm_80\", \"sm_90a\", \"compute_90\" or \"lto_80\", \
+                                     and for AMD \"gfx90a\" or \"gfx942:xnack+\"";
 
-    /// Parses nvcc's name. Only nvcc knows whether a toolkit supports the number.
+    /// Parses the name of an architecture. Only the compiler knows whether it supports the number.
     pub fn parse(text: &str) -> Option<Self> {
+        match NvidiaArch::parse(text) {
+            Some(arch) => Some(Self::Nvidia(arch)),
+            None => AmdArch::parse(text).map(Self::Amd),
+        }
+    }
+
+    /// Maker of the GPU.
+    pub fn vendor(self) -> Vendor {
+        match self {
+            Self::Nvidia(_) => Vendor::Nvidia,
+            Self::Amd(_) => Vendor::Amd,
+        }
+    }
+
+    /// Kind of its code. Code for AMD is machine code after the device link.
+    pub fn kind(self) -> ArchKind {
+        match self {
+            Self::Nvidia(arch) => arch.kind,
+            Self::Amd(_) => ArchKind::Real,
+        }
+    }
+
+    /// Same architecture as another kind: the `sm_80` of `lto_80`. AMD's have one kind.
+    pub fn as_kind(self, kind: ArchKind) -> Self {
+        match self {
+            Self::Nvidia(arch) => Self::Nvidia(NvidiaArch { kind, ..arch }),
+            Self::Amd(_) => self,
+        }
+    }
+
+    /// Whether a device link for the real architecture `requested` can use this code.
+    pub fn serves(self, requested: Self) -> bool {
+        match (self, requested) {
+            (Self::Nvidia(code), Self::Nvidia(requested)) => code.serves(requested),
+            (Self::Amd(code), Self::Amd(requested)) => code.serves(requested),
+            _ => false,
+        }
+    }
+}
+
+/// Formats the compiler's name.
+impl fmt::Display for Arch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nvidia(arch) => arch.fmt(f),
+            Self::Amd(arch) => arch.fmt(f),
+        }
+    }
+}
+
+impl NvidiaArch {
+    /// Architecture by nvcc's name. Only nvcc knows whether a toolkit supports the number.
+    fn parse(text: &str) -> Option<Self> {
         let (kind, rest) = KINDS
             .iter()
             .find_map(|(prefix, kind)| Some((*kind, text.strip_prefix(prefix)?)))?;
@@ -67,13 +143,8 @@ impl Arch {
         })
     }
 
-    /// Same architecture as another kind: the `sm_80` of `lto_80`.
-    pub fn as_kind(self, kind: ArchKind) -> Self {
-        Self { kind, ..self }
-    }
-
     /// The major of the compute capability.
-    pub fn major(self) -> u16 {
+    fn major(self) -> u16 {
         self.number / 10
     }
 
@@ -81,7 +152,7 @@ impl Arch {
     /// the same major that is not newer, PTX or LTO code that is not newer. Code with a letter: the
     /// same number and letter (`a`), or the same family and not newer (`f`). These are the rules of
     /// nvlink 13.4.
-    pub fn serves(self, requested: Self) -> bool {
+    fn serves(self, requested: Self) -> bool {
         let is_not_newer = self.number <= requested.number;
         let has_same_major = self.major() == requested.major();
         match self.suffix {
@@ -100,7 +171,7 @@ impl Arch {
 }
 
 /// Formats nvcc's name.
-impl fmt::Display for Arch {
+impl fmt::Display for NvidiaArch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let prefix = KINDS
             .iter()
@@ -158,7 +229,6 @@ mod tests {
         ] {
             assert_eq!(arch(name).to_string(), name);
         }
-        assert_eq!(arch("sm_103").major(), 10);
         for invalid in [
             "",
             "80",

@@ -47,13 +47,13 @@ pub fn in_out_dir(path: &str) -> Option<&str> {
     (rest.is_empty() || rest.starts_with('/')).then(|| rest.trim_start_matches('/'))
 }
 
-/// Whether a source, or a pattern of sources, can be compiled as CUDA: projects have device code in
-/// `.cu` files, and in C++ files that their build system gives to nvcc with `-x cu`.
+/// Whether a source, or a pattern of sources, can be compiled as CUDA or HIP: projects have device code in
+/// `.cu` and `.hip` files, and in C++ files that their build system gives to the compiler with `-x cu` or `-x hip`.
 #[cfg(feature = "device-link")]
-pub fn is_cuda_source(path: &Path) -> bool {
+pub fn is_device_source(path: &Path) -> bool {
     path.extension()
         .and_then(|extension| extension.to_str())
-        .is_some_and(|extension| ["cu", "cpp", "cc", "cxx"].contains(&extension))
+        .is_some_and(|extension| ["cu", "hip", "cpp", "cc", "cxx"].contains(&extension))
 }
 
 /// One `[stub.<id>]` table.

@@ -1,4 +1,4 @@
-//! Libraries of relocatable CUDA code (RDC), and the one device link of a program that has them.
+//! Libraries of relocatable code of CUDA and HIP (RDC), and the one device link of a program that has them.
 //!
 //! ```text
 //! OUT_DIR/gpustub/device-link/
@@ -22,6 +22,7 @@ mod exports;
 mod external;
 mod final_link;
 mod graph;
+mod hip;
 mod jobs;
 mod libraries;
 mod loadable;

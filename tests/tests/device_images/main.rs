@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_core::gpu_arch::{Arch, ArchKind, ArchSuffix};
+use gpustub_core::gpu_arch::{Arch, ArchKind, ArchSuffix, NvidiaArch};
 use gpustub_image::{DeviceCode, archive_device_code_file, read_device_code};
 use gpustub_tests::Result;
 use gpustub_tests::cargo::gpustub;
@@ -366,7 +366,7 @@ fn objects_and_links_read_as_by_nvidias_tools() -> Result<()> {
         );
         assert_eq!(ids(&object)?, [code.modules[0].id.clone()], "{archs}");
         let newest = (code.modules[0].archs.iter())
-            .rfind(|arch| arch.kind == ArchKind::Real)
+            .rfind(|arch| arch.kind() == ArchKind::Real)
             .ok_or("no machine code")?;
         work.device_link(&["b.o"], &format!("-arch={newest}"), "link.o")?;
         work.link("image", "b.o link.o", "image.so")?;
@@ -413,7 +413,7 @@ fn real_library_reads_as_by_nvidias_tools() -> Result<()> {
         for arch in &code.linked {
             let is_served = module.archs.iter().any(|code| code.serves(*arch));
             assert!(
-                is_served || arch.kind != ArchKind::Real,
+                is_served || arch.kind() != ArchKind::Real,
                 "{}: {arch} of {:?}",
                 module.id,
                 module.archs
@@ -464,7 +464,7 @@ fn code_that_serves_a_device_link_is_accepted_by_nvlink() -> Result<()> {
 
 /// Architecture of a number with its letter.
 fn arch(name: &str, kind: ArchKind) -> Arch {
-    Arch {
+    Arch::Nvidia(NvidiaArch {
         number: name
             .trim_end_matches(['a', 'f'])
             .parse()
@@ -475,5 +475,5 @@ fn arch(name: &str, kind: ArchKind) -> Arch {
             _ => None,
         },
         kind,
-    }
+    })
 }

@@ -14,6 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cargo_metadata::{Message, Package};
+use gpustub_core::gpu_arch::Vendor;
 use gpustub_engine::device_link::check_loadable;
 use gpustub_engine::device_link::metadata::{DeviceLibrary, parse};
 use gpustub_engine::toolchain::shared::link_file;
@@ -58,6 +59,7 @@ pub fn run(options: &cli::ExportDeviceLink, shell: &mut Shell) -> Result<bool> {
         declared.is_ok_and(|declared| declared.is_some_and(|declared| declared.has_rdc()))
     })?;
     let libraries = build_libraries(options, package)?;
+    check_vendors(&libraries)?;
     let files = files(package, &libraries)?;
     let Some(prefix) = options.prefix.as_ref().filter(|_| !options.list) else {
         shell.data(
@@ -94,6 +96,23 @@ pub fn run(options: &cli::ExportDeviceLink, shell: &mut Shell) -> Result<bool> {
         slashes(&root)
     ));
     Ok(true)
+}
+
+/// Rejects code for AMD, which the functions for CMake do not link.
+fn check_vendors(libraries: &[DeviceLibrary]) -> Result<()> {
+    for library in libraries {
+        let mut archs = library.archs.iter();
+        if let Some(arch) = archs.find(|arch| arch.vendor() == Vendor::Amd) {
+            let message = format!(
+                "device-link.{} of {} is for {arch}, and only CUDA code is exported",
+                library.name, library.package
+            );
+            return Err(Error::new(message).help(
+                "build its sources with CMake's HIP language, or link it with a Rust program",
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Reads the installed libraries again, as a program loads them: a final, with all that it requires.

@@ -145,7 +145,7 @@ fn missing_arch(package: &Package, findings: &mut Findings) {
         for arch in code
             .linked
             .iter()
-            .filter(|arch| arch.kind == ArchKind::Real)
+            .filter(|arch| arch.kind() == ArchKind::Real)
         {
             let lacking: Vec<&Module> = code
                 .links

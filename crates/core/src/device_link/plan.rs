@@ -239,7 +239,7 @@ impl<'g> LinkPlan<'g> {
         inputs
             .iter()
             .flat_map(|&id| &self.node(id).archs)
-            .any(|arch| arch.kind == ArchKind::Lto)
+            .any(|arch| arch.kind() == ArchKind::Lto)
     }
 
     /// Architectures that a device link makes machine code for: those that the program requests, else
@@ -328,7 +328,7 @@ impl<'g> LinkPlan<'g> {
 /// Architectures that a device link of this code makes machine code for, ascending.
 pub(super) fn linked_archs(archs: impl Iterator<Item = Arch>) -> Vec<Arch> {
     let mut linked: Vec<Arch> = archs
-        .filter(|arch| arch.kind != ArchKind::Virtual)
+        .filter(|arch| arch.kind() != ArchKind::Virtual)
         .map(|arch| arch.as_kind(ArchKind::Real))
         .collect();
     linked.sort_unstable();

@@ -57,6 +57,7 @@ codes! {
     MISSING_COMPILER "missing-compiler": "no C compiler for the target";
     MISSING_DEVICE_LINK "missing-device-link": "relocatable code without a device link in its process";
     MISSING_HEADER_VERSION "missing-header-version": "unknown version of the headers";
+    MISSING_HIP_COMPILER "missing-hip-compiler": "no HIP compiler";
     MISSING_KEY "missing-key": "a mandatory key is missing";
     MISSING_LOAD_NAME "missing-load-name": "a library without a file name on the target's system";
     MISSING_NVCC "missing-nvcc": "no CUDA compiler";

@@ -3,13 +3,16 @@
 //! The archive contains no device link. nvlink silently skips a whole archive that contains one, and a
 //! process can register an object's kernels only once.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use super::closure::inherited;
-use super::context::{BuildContext, Context};
+use super::context::{BuildContext, Compilers, Context};
+use super::hip::Clang;
 use super::jobs::Tokens;
 use super::metadata::{DeviceLibrary, Object};
+use super::nvcc::Nvcc;
 use super::{nvcc_report, sources, visibility};
 use crate::error::Error;
 use crate::files;
@@ -17,7 +20,7 @@ use crate::fingerprint::{self, InputStates, Started};
 use crate::toolchain::{Index, Toolchain};
 use gpustub_core::diag::IO_ERROR;
 use gpustub_core::directives::Directive;
-use gpustub_core::gpu_arch::{Arch, ArchKind};
+use gpustub_core::gpu_arch::{Arch, ArchKind, Vendor};
 use gpustub_core::manifest::{DeviceLink, ModuleFormat, Spanned};
 use gpustub_core::text::join;
 
@@ -36,7 +39,7 @@ fn compile_error(build: &BuildContext, unit: &Unit, command: &str, output: &Outp
         build.dependencies,
     );
     let error = nvcc_report::CompileError {
-        nvcc: build.nvcc,
+        compiler: unit.compiler,
         manifest: build.context.manifest,
         library: unit.library,
         source: &unit.source,
@@ -46,8 +49,60 @@ fn compile_error(build: &BuildContext, unit: &Unit, command: &str, output: &Outp
     error.into_error(command, output)
 }
 
+/// Compiler of one vendor's code.
+#[derive(Clone, Copy)]
+pub(super) enum Compiler<'a> {
+    Nvcc(&'a Nvcc),
+    Clang(&'a Clang),
+}
+
+impl Compiler<'_> {
+    /// Vendor of the code.
+    fn vendor(self) -> Vendor {
+        match self {
+            Self::Nvcc(_) => Vendor::Nvidia,
+            Self::Clang(_) => Vendor::Amd,
+        }
+    }
+
+    /// Text that fingerprints store of a command.
+    fn key(self, command: &Command) -> String {
+        match self {
+            Self::Nvcc(nvcc) => nvcc.key(command),
+            Self::Clang(clang) => clang.key(command),
+        }
+    }
+
+    /// Error for a command that did not start.
+    fn cannot_run(self, error: &io::Error) -> Error {
+        match self {
+            Self::Nvcc(nvcc) => nvcc.cannot_run(&nvcc.compile(), error),
+            Self::Clang(clang) => clang.cannot_run(error),
+        }
+    }
+}
+
+/// The compilers of a library's code: nvcc first.
+pub(super) fn compilers<'a>(
+    Compilers { nvcc, clang }: &'a Compilers,
+    library: &DeviceLink,
+) -> Vec<Compiler<'a>> {
+    let nvcc = nvcc.as_ref().map(Compiler::Nvcc);
+    let mut compilers: Vec<Compiler> = nvcc.into_iter().collect();
+    compilers.extend(clang.as_ref().map(Compiler::Clang));
+    compilers.retain(|compiler| has_vendor(library, compiler.vendor()));
+    compilers
+}
+
+/// Whether a library has code for GPUs of a vendor.
+pub(super) fn has_vendor(library: &DeviceLink, vendor: Vendor) -> bool {
+    let mut archs = library.archs.iter();
+    archs.any(|arch| arch.value.vendor() == vendor)
+}
+
 /// One source to be compiled.
 pub(super) struct Unit<'a> {
+    compiler: Compiler<'a>,
     library: &'a DeviceLink,
     command: Command,
     /// Relative to the package; absolute for a file that the build script wrote.
@@ -78,6 +133,7 @@ pub(super) fn objects(units: &[Unit]) -> Vec<PathBuf> {
 /// format of modules the outputs are relocatable objects.
 pub(super) fn units<'a>(
     build: &BuildContext,
+    compiler: Compiler<'a>,
     library: &'a DeviceLink,
     patterns: &[Spanned<String>],
     inherited: &[&DeviceLibrary],
@@ -85,15 +141,21 @@ pub(super) fn units<'a>(
 ) -> Result<Vec<Unit<'a>>, Error> {
     let dir = build.out.join("objects").join(&library.name.value);
     std::fs::create_dir_all(&dir).map_err(|e| Error::io("create the directory", &dir, &e))?;
-    for required in inherited {
-        for include_dir in &required.include_dirs {
+    if let Compiler::Nvcc(_) = compiler {
+        for include_dir in inherited.iter().flat_map(|required| &required.include_dirs) {
             check_path(include_dir, SPECIAL_IN_LISTS)?;
         }
     }
-    let extension = format.map_or("o", ModuleFormat::word);
+    let extension = match (format, compiler) {
+        (Some(format), _) => format.word(),
+        (None, Compiler::Nvcc(_)) => "o",
+        (None, Compiler::Clang(_)) => "hip.o",
+    };
     let mut units: Vec<Unit> = Vec::new();
     for source in sources::matching_files(build.context, &library.name.value, patterns)? {
-        check_path(&source, SPECIAL_IN_NAMES)?;
+        if let Compiler::Nvcc(_) = compiler {
+            check_path(&source, SPECIAL_IN_NAMES)?;
+        }
         let relative = source
             .strip_prefix(build.context.out_dir())
             .unwrap_or(&source);
@@ -109,15 +171,22 @@ pub(super) fn units<'a>(
             number += 1;
             stem = format!("{flat}.{number}");
         };
-        let dependencies = dir.join(format!("{stem}.d"));
-        let mut command = command(build, library, inherited, format);
+        let dependencies = object.with_extension("d");
+        let mut command = match compiler {
+            Compiler::Nvcc(nvcc) => nvcc_command(build, nvcc, library, inherited, format),
+            Compiler::Clang(clang) => clang_command(build, clang, library, inherited),
+        };
         command.arg("-MD").arg("-MF").arg(&dependencies);
-        if source.extension().is_none_or(|extension| extension != "cu") {
+        let is_cuda = source
+            .extension()
+            .is_some_and(|extension| extension == "cu");
+        if let (Compiler::Nvcc(_), false) = (compiler, is_cuda) {
             // nvcc takes other extensions for host code.
             command.args(["-x", "cu"]);
         }
         command.arg(&source).arg("-o").arg(&object);
         units.push(Unit {
+            compiler,
             library,
             command,
             source,
@@ -129,13 +198,14 @@ pub(super) fn units<'a>(
 }
 
 /// nvcc with the options that the units of a library share.
-fn command(
+fn nvcc_command(
     build: &BuildContext,
+    nvcc: &Nvcc,
     library: &DeviceLink,
     inherited: &[&DeviceLibrary],
     format: Option<ModuleFormat>,
 ) -> Command {
-    let mut command = build.nvcc.compile();
+    let mut command = nvcc.compile();
     command.current_dir(build.context.package);
     match format {
         None => command.args(["-rdc=true", "-c", "-Xcompiler", "-fPIC"]),
@@ -146,27 +216,62 @@ fn command(
         // Not -G: it switches optimisation of device code off.
         command.args(["-g", "-lineinfo"]);
     }
-    for arch in &library.archs {
-        command.arg("-gencode").arg(gencode(arch.value));
+    for arch in archs(library, Vendor::Nvidia) {
+        command.arg("-gencode").arg(gencode(arch));
     }
     if format.is_none() {
         // Modules have no host code.
-        command.args(visibility::option(build.nvcc, inherited));
+        command.args(visibility::option(nvcc, inherited));
     }
-    for required in inherited {
-        for dir in &required.include_dirs {
-            command.arg("-I").arg(dir);
-        }
+    // A comma ends a value of nvcc, unless a backslash precedes it.
+    add_inherited(&mut command, inherited, &|define| {
+        define.replace(',', "\\,")
+    });
+    command
+}
+
+/// clang with the options that the units of a library share.
+fn clang_command(
+    build: &BuildContext,
+    clang: &Clang,
+    library: &DeviceLink,
+    inherited: &[&DeviceLibrary],
+) -> Command {
+    let mut command = clang.compile();
+    command.current_dir(build.context.package);
+    command.arg(format!("-O{}", build.opt_level));
+    if build.debug {
+        command.arg("-g");
+    }
+    for arch in archs(library, Vendor::Amd) {
+        command.arg(format!("--offload-arch={arch}"));
+    }
+    add_inherited(&mut command, inherited, &str::to_owned);
+    command
+}
+
+/// Architectures of one vendor.
+fn archs(library: &DeviceLink, vendor: Vendor) -> impl Iterator<Item = Arch> {
+    let archs = library.archs.iter().map(|arch| arch.value);
+    archs.filter(move |arch| arch.vendor() == vendor)
+}
+
+/// Adds the directories, macros and options of required libraries.
+fn add_inherited(
+    command: &mut Command,
+    inherited: &[&DeviceLibrary],
+    escaped: &dyn Fn(&str) -> String,
+) {
+    for dir in inherited.iter().flat_map(|required| &required.include_dirs) {
+        command.arg("-I").arg(dir);
     }
     // Of several values the last is used: that of the library itself.
     for required in inherited.iter().rev() {
         for define in &required.defines {
-            // A comma ends a value of nvcc, unless a backslash precedes it.
-            command.arg(format!("-D{}", define.replace(',', "\\,")));
+            command.arg(format!("-D{}", escaped(define)));
         }
         command.args(&required.compile_options);
     }
-    command
 }
 
 /// Characters that nvcc, which runs its steps in a shell, does not pass unchanged: in names of
@@ -189,7 +294,7 @@ fn check_path(path: &Path, special: &str) -> Result<(), Error> {
 }
 
 /// Compiles the units that are not fresh. If one source has an error, the objects of the others are
-/// kept, so that only that source is compiled again. The directives are nvcc's warnings about the units
+/// kept, so that only that source is compiled again. The directives are the compilers' warnings about the units
 /// compiled in this run, and the files that all units were made from.
 pub(super) fn run(
     build: &BuildContext,
@@ -202,7 +307,7 @@ pub(super) fn run(
     let mut commands = Vec::new();
     let mut stale = Vec::new();
     for unit in units {
-        let key = build.nvcc.key(&unit.command);
+        let key = unit.compiler.key(&unit.command);
         match fingerprint::fresh(&unit.object, &key) {
             Some(recorded) => inputs.extend(recorded),
             None => {
@@ -213,10 +318,9 @@ pub(super) fn run(
             }
         }
     }
-    if !stale.is_empty() {
-        let outputs = tokens
-            .run(commands)
-            .map_err(|e| build.nvcc.cannot_run(&build.nvcc.compile(), &e))?;
+    if let Some((first, _, _)) = stale.first() {
+        let compiler = first.compiler;
+        let outputs = tokens.run(commands).map_err(|e| compiler.cannot_run(&e))?;
         let mut first_error = None;
         for ((unit, key, line), output) in stale.into_iter().zip(outputs) {
             let Some(output) = output else { continue };

@@ -6,6 +6,7 @@ use gpustub_core::manifest::DeviceModule;
 
 use super::directories::Directories;
 use super::disabled::Disabled;
+use super::hip::Clang;
 use super::metadata::{DeviceLibrary, Stubs};
 use super::nvcc::Nvcc;
 use crate::env::Env;
@@ -24,6 +25,8 @@ pub(super) struct Context<'a> {
     pub(super) disabled: &'a [Disabled<'a>],
     /// The package's stubs of the CUDA runtime.
     pub(super) stubs: Stubs,
+    /// Whether the package uses stubs of the HIP runtime.
+    pub(super) has_hip_stubs: bool,
     /// Function that finds the C compiler and the archiver.
     pub(super) tools: &'a dyn Fn() -> Result<Toolchain, Error>,
     /// Function that finds the linker of C++ code.
@@ -43,7 +46,15 @@ impl Context<'_> {
     }
 }
 
-/// The compile steps of a package: its libraries and its compiler.
+/// The compilers that the libraries of a package need.
+pub(super) struct Compilers {
+    /// For architectures of NVIDIA.
+    pub(super) nvcc: Option<Nvcc>,
+    /// For architectures of AMD.
+    pub(super) clang: Option<Clang>,
+}
+
+/// The compile steps of a package: its libraries and its compilers.
 pub(super) struct BuildContext<'a> {
     /// Commands run in the package's directory, so that messages name files relative to it.
     pub(super) context: &'a Context<'a>,
@@ -54,7 +65,6 @@ pub(super) struct BuildContext<'a> {
     pub(super) dependencies: &'a [DeviceLibrary],
     /// `OUT_DIR/gpustub/device-link`.
     pub(super) out: &'a Path,
-    pub(super) nvcc: &'a Nvcc,
     /// `OPT_LEVEL` of cargo.
     pub(super) opt_level: &'a str,
     /// `DEBUG` of cargo.

@@ -82,6 +82,7 @@ fn describe(
         cudart: table.cudart,
         cudadevrt: table.cudadevrt,
         stubs: stubs(context, table, dependencies),
+        hip_stubs: context.has_hip_stubs || dependencies.iter().any(|library| library.hip_stubs),
         library_type: table.library_type,
         middle,
         r#final,

@@ -5,8 +5,7 @@
 //! each object. Its list omits LTO code, so device links with such code are not checked. If a file has no
 //! device code, it exits with 255: the archive has no list, as without the tool.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 use std::process::Command;
 
@@ -27,14 +26,8 @@ const MAX_SEARCH: u64 = 64 << 20;
 
 /// Ids of the objects in the archive of a library. An archive that rustc or nvlink cannot read is an error.
 pub(super) fn object_ids(library: &str, archive: &Path) -> Result<ObjectIds, Box<Diagnostic>> {
-    let unread = |error| files::unread(archive, &error);
-    let error = match symbol_index::object_ids(archive).map_err(unread)? {
-        Ok(ids) => {
-            return match object_by_clang(archive).map_err(unread)? {
-                Some(object) => Err(Box::new(by_clang(library, archive, &object))),
-                None => Ok(ids),
-            };
-        }
+    let error = match symbol_index::object_ids(archive).map_err(|e| files::unread(archive, &e))? {
+        Ok(ids) => return Ok(ids),
         Err(error) => error,
     };
     let (problem, help) = match error {
@@ -72,28 +65,21 @@ fn by_clang(library: &str, archive: &Path, object: &str) -> Diagnostic {
 
 /// Name of the first object of an archive that has device code in a container of clang.
 fn object_by_clang(archive: &Path) -> io::Result<Option<String>> {
-    let mut file = File::open(archive)?.take(MAX_SEARCH);
-    let mut magic = [0; 8];
-    file.read_exact(&mut magic)?;
-    let mut header = [0; 60];
-    let mut member = Vec::new();
-    while file.read_exact(&mut header).is_ok() {
-        let [name, size] = [&header[..16], &header[48..58]].map(symbol_index::field);
-        let Ok(size) = size.parse::<u64>() else { break };
-        member.clear();
-        (&mut file).take(size).read_to_end(&mut member)?;
-        if OffloadCode::read(&member).is_some() {
-            return Ok(Some(name.trim_end_matches('/').to_owned()));
-        }
-        // Members begin at even offsets.
-        (&mut file).take(size % 2).read_to_end(&mut member)?;
-    }
-    Ok(None)
+    let mut object = None;
+    symbol_index::visit_members(archive, MAX_SEARCH, &mut |name, member| {
+        object = OffloadCode::read(member).map(|_| name.to_owned());
+        object.is_none()
+    })?;
+    Ok(object)
 }
 
 /// Checks that an archive built elsewhere can be linked.
 pub fn check_archive(library: &str, archive: &Path) -> Result<(), Box<Diagnostic>> {
-    object_ids(library, archive).map(drop)
+    object_ids(library, archive)?;
+    match object_by_clang(archive).map_err(|e| files::unread(archive, &e))? {
+        Some(object) => Err(Box::new(by_clang(library, archive, &object))),
+        None => Ok(()),
+    }
 }
 
 const HELP: &str = "list the archive's architectures in `archs` of the library, or build the archive for these as well";
@@ -128,7 +114,7 @@ pub(super) fn check_added(
     }
     let mut linked: Vec<Arch> = Vec::new();
     for line in list(nvcc, output).unwrap_or_default().lines() {
-        linked.extend(arch(line).filter(|arch| arch.kind == ArchKind::Real));
+        linked.extend(arch(line).filter(|arch| arch.kind() == ArchKind::Real));
     }
     linked.retain(|arch| nvcc_report::is_added(*arch, archs));
     for added in linked {

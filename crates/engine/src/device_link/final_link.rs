@@ -7,14 +7,16 @@ use gpustub_core::by_name::ByName;
 use gpustub_core::device_link::{LinkItem, LinkRole, NodeId, NodePlan, plan};
 use gpustub_core::diag::{DUPLICATE_DEVICE_SYMBOL, INVALID_VALUE, Level, has_errors};
 use gpustub_core::directives::Directive;
+use gpustub_core::gpu_arch::Vendor;
 use gpustub_core::ids::Id;
 use gpustub_core::manifest::Cudart;
 
 use super::context::Context;
+use super::hip::Clang;
 use super::metadata::{DeviceLibrary, Stubs};
 use super::nvcc::Nvcc;
 use super::runtime::{self, Runtime};
-use super::{compile, exports, graph, nvlink, shared};
+use super::{compile, exports, graph, hip, nvlink, shared};
 use crate::error::Error;
 use crate::files;
 use crate::toolchain::Index;
@@ -31,8 +33,9 @@ pub enum Delivery {
 /// Files that a program links, in this order.
 #[derive(Default)]
 struct HostLink {
-    object: PathBuf,
-    /// Archives of objects, for the link object: no earlier object refers to their members.
+    /// Objects of the device links.
+    objects: Vec<PathBuf>,
+    /// Archives of objects, for the link objects: no earlier object refers to their members.
     archives: Vec<PathBuf>,
     /// Shared libraries, by their names for `-l`, and their directory.
     shared: Vec<String>,
@@ -87,25 +90,49 @@ pub(super) fn link(
         }
     }
     let stubbed = context.stubs != Stubs::None || closure.iter().any(|l| l.stubs != Stubs::None);
-    let object = match link.role {
-        LinkRole::UseFinal(_) => keep_final(context, &members, &dir)?,
+    let (with_hip, members): (Vec<_>, Vec<_>) = (
+        members
+            .iter()
+            .copied()
+            .filter(|m| hip::has_code(m))
+            .collect(),
+        members
+            .into_iter()
+            .filter(|m| nvlink::has_code(m))
+            .collect(),
+    );
+    let mut objects = Vec::new();
+    match link.role {
+        LinkRole::UseFinal(_) => objects.push(keep_final(context, &members, &dir)?),
+        _ if members.is_empty() => {}
         _ => {
             check_reachable(context, closure, &members, stubbed)?;
-            link_device_code(
+            objects.push(link_device_code(
                 context,
                 &link,
                 &members,
                 &dir,
                 renames.as_deref(),
                 directives,
-            )?
+            )?);
         }
-    };
+    }
     let mut host_link = HostLink {
-        object,
         version_script,
         ..host_link(context, closure, &link, stubbed, &dir)?
     };
+    if !with_hip.is_empty() {
+        let clang = Clang::find(context.env, &context.env.cargo_text("TARGET")?)?;
+        directives.extend(clang.watched()?);
+        objects.push(link_hip_code(context, &clang, &link, &with_hip, &dir)?);
+        let is_stubbed = context.has_hip_stubs || closure.iter().any(|l| l.hip_stubs);
+        if !is_stubbed {
+            host_link
+                .runtime
+                .add_hip(&clang, &context.env.cargo_text("TARGET")?);
+        }
+    }
+    host_link.objects = objects;
     if matches!(link.role, LinkRole::OwnLink(_)) && nvlink::has_devrt(&members) {
         host_link.runtime.add_cudadevrt(&toolkit(context)?, &dir)?;
     }
@@ -136,6 +163,25 @@ fn link_device_code(
     let warnings = nvlink::link(&nvcc, link, members, dir, &object, renames)?;
     directives.extend(warnings.into_iter().map(Directive::Warning));
     Ok(object)
+}
+
+/// Makes the object of the program's device link for AMD.
+fn link_hip_code(
+    context: &Context,
+    clang: &Clang,
+    link: &NodePlan,
+    members: &[&DeviceLibrary],
+    dir: &Path,
+) -> Result<PathBuf, Error> {
+    let archs = link.archs.iter().copied();
+    let inputs = hip::LinkInputs {
+        clang,
+        archs: &Vec::from_iter(archs.filter(|arch| arch.vendor() == Vendor::Amd)),
+        members,
+        opt_level: &context.env.cargo_text("OPT_LEVEL")?,
+        dir: &dir.join("hip"),
+    };
+    hip::link(&inputs, context.tools)
 }
 
 /// Rejects two libraries of one name, which the rules could not distinguish.
@@ -243,8 +289,12 @@ fn deliver_in_crate(
     let package = context.env.cargo_text("CARGO_PKG_NAME")?;
     let name = format!("gpustub_link_{}", package.replace('-', "_"));
     let archive = dir.join(format!("lib{name}.a"));
-    let objects = [host_link.object];
-    compile::archive(&(context.tools)()?, &archive, &objects, Index::Omit)?;
+    compile::archive(
+        &(context.tools)()?,
+        &archive,
+        &host_link.objects,
+        Index::Omit,
+    )?;
     directives.push(Directive::LinkSearch(files::text(dir)?));
     if !host_link.shared.is_empty() {
         directives.push(Directive::LinkSearch(files::text(&host_link.lib)?));
@@ -271,9 +321,9 @@ fn deliver_as_link_args(host_link: HostLink, directives: &mut Vec<Directive>) ->
         directives.push(Directive::LinkSearch(files::text(&host_link.lib)?));
         dirs.push(host_link.lib);
     }
-    let mut args = vec![files::text(&host_link.object)?];
-    for archive in &host_link.archives {
-        args.push(files::text(archive)?);
+    let mut args = Vec::new();
+    for file in host_link.objects.iter().chain(&host_link.archives) {
+        args.push(files::text(file)?);
     }
     for dir in &dirs {
         args.push(format!("-L{}", files::text(dir)?));

@@ -4,6 +4,7 @@ use gpustub_core::device_link::{Graph, Link, Node, NodeForm, NodeKind};
 use gpustub_core::manifest::LibraryType;
 
 use super::metadata::DeviceLibrary;
+use super::nvlink;
 
 /// Creates a node for each library, in their order.
 pub(super) fn from_libraries(libraries: &[DeviceLibrary]) -> Graph {
@@ -40,7 +41,8 @@ fn node(library: &DeviceLibrary) -> Node {
     };
     let mut node = Node::new(&library.name, kind, form);
     node.archs = library.archs.clone();
-    node.cudart = (kind == NodeKind::Rdc).then_some(library.cudart);
+    let has_cuda = kind == NodeKind::Rdc && nvlink::has_code(library);
+    node.cudart = has_cuda.then_some(library.cudart);
     node.links = library
         .requires
         .iter()

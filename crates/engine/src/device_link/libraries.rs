@@ -6,14 +6,16 @@ use gpustub_core::by_name::ByName;
 use gpustub_core::device_link::{plan, shared_launches};
 use gpustub_core::diag::{IO_ERROR, has_errors};
 use gpustub_core::directives::Directive;
+use gpustub_core::gpu_arch::Vendor;
 use gpustub_core::manifest::{DeviceCode, DeviceLink, DeviceModule, LibraryType};
 use gpustub_core::text::join;
 
 use super::beside;
 use super::closure::{inherited, upstream};
 use super::compile::{self, Unit};
-use super::context::{BuildContext, Context};
+use super::context::{BuildContext, Compilers, Context};
 use super::describe::{archive_name, describe_all};
+use super::hip::Clang;
 use super::jobs::Tokens;
 use super::metadata::{self, DeviceLibrary};
 use super::nvcc::Nvcc;
@@ -96,17 +98,15 @@ fn build_or_omit(
     if compiled.is_empty() && modules.is_empty() {
         return Ok(());
     }
-    let target = context.env.cargo_text("TARGET")?;
-    let host = context.env.cargo_text("HOST")?;
-    let nvcc = match unsupported {
+    let compilers = match unsupported {
         Some(diagnostic) => Err(Error::from(diagnostic)),
-        None => Nvcc::find(context.env, &target, &host),
+        None => find_compilers(context, &compiled, !modules.is_empty()),
     };
-    let error = match nvcc {
-        Ok(nvcc) => {
+    let error = match compilers {
+        Ok(compilers) => {
             return build(
                 context,
-                &nvcc,
+                &compilers,
                 (&compiled, modules),
                 libraries,
                 dependencies,
@@ -129,6 +129,31 @@ fn build_or_omit(
     let text = format!("device-link.{} is left out: {error}", join(&names, ", "));
     directives.extend(text.lines().map(|line| Directive::Warning(line.to_owned())));
     Ok(())
+}
+
+/// Finds the compilers that the tables need.
+fn find_compilers(
+    context: &Context,
+    tables: &[&DeviceLink],
+    has_modules: bool,
+) -> Result<Compilers, Error> {
+    let has_vendor = |vendor| {
+        let mut tables = tables.iter();
+        tables.any(|table| compile::has_vendor(table, vendor))
+    };
+    let target = context.env.cargo_text("TARGET")?;
+    let host = context.env.cargo_text("HOST")?;
+    let mut compilers = Compilers {
+        nvcc: None,
+        clang: None,
+    };
+    if has_modules || has_vendor(Vendor::Nvidia) {
+        compilers.nvcc = Some(Nvcc::find(context.env, &target, &host)?);
+    }
+    if has_vendor(Vendor::Amd) {
+        compilers.clang = Some(Clang::find(context.env, &target)?);
+    }
+    Ok(compilers)
 }
 
 /// Adds the directives that link the package with its libraries.
@@ -178,7 +203,7 @@ fn link_package(
     for (kind, name) in link_names {
         directives.push(Directive::LinkLib(kind.to_owned(), name));
     }
-    // nvcc's host code is C++. Linkers that resolve from left to right need libstdc++ after it.
+    // Host code is C++. Linkers that resolve from left to right need libstdc++ after it.
     directives.push(Directive::LinkLib("dylib".to_owned(), "stdc++".to_owned()));
     Ok(())
 }
@@ -186,7 +211,7 @@ fn link_package(
 /// Compiles and archives, and links what is not linked with programs.
 fn build(
     context: &Context,
-    nvcc: &Nvcc,
+    compilers: &Compilers,
     (tables, modules): (&[&DeviceLink], &[&DeviceModule]),
     libraries: &mut [DeviceLibrary],
     dependencies: &[DeviceLibrary],
@@ -200,14 +225,18 @@ fn build(
         modules,
         dependencies,
         out: dir,
-        nvcc,
         opt_level: &opt_level,
         debug: context.env.cargo_text("DEBUG")? == "true",
     };
-    let units = compile_all(&build, (tables, modules), directives)?;
+    let units = compile_all(&build, compilers, (tables, modules), directives)?;
     let (table_units, module_units) = units.split_at(units.len() - modules.len());
-    directives.extend(nvcc.watched()?);
-    directives.extend(nvcc.warnings());
+    if let Some(nvcc) = &compilers.nvcc {
+        directives.extend(nvcc.watched()?);
+        directives.extend(nvcc.warnings());
+    }
+    if let Some(clang) = &compilers.clang {
+        directives.extend(clang.watched()?);
+    }
 
     let tools = (context.tools)()?;
     for (table, units) in tables.iter().zip(table_units) {
@@ -220,6 +249,10 @@ fn build(
             }
         }
     }
+    let Some(nvcc) = &compilers.nvcc else {
+        // Modules and shared libraries are nvcc's.
+        return Ok(());
+    };
     let module_build = modules::ModuleBuild {
         context,
         nvcc,
@@ -250,6 +283,7 @@ fn build(
 /// Compiles the sources of tables and modules, and returns the units of each: first those of the tables.
 fn compile_all<'a>(
     build: &BuildContext,
+    compilers: &'a Compilers,
     (tables, modules): (&[&'a DeviceLink], &[&'a DeviceModule]),
     directives: &mut Vec<Directive>,
 ) -> Result<Vec<Vec<Unit<'a>>>, Error> {
@@ -259,10 +293,17 @@ fn compile_all<'a>(
             continue;
         };
         let inherited = inherited(&table.name.value, build.libraries, build.dependencies);
-        units.push(compile::units(build, table, patterns, &inherited, None)?);
+        let mut table_units = Vec::new();
+        for compiler in compile::compilers(compilers, table) {
+            let of_compiler = compile::units(build, compiler, table, patterns, &inherited, None)?;
+            table_units.extend(of_compiler);
+        }
+        units.push(table_units);
     }
     for module in modules {
-        units.push(modules::units(build, module)?);
+        if let Some(nvcc) = &compilers.nvcc {
+            units.push(modules::units(build, nvcc, module)?);
+        }
     }
     for table in tables {
         watch_directories(table, directives);

@@ -5,7 +5,7 @@
 //! script sees its direct dependencies only, and learns the whole closure from their files.
 //!
 //! ```text
-//! gpustub-device-link 3
+//! gpustub-device-link 4
 //! library waves
 //! package physics 0.1.0
 //! built true
@@ -29,7 +29,7 @@ use crate::files::text;
 pub(crate) const KEY: &str = "GPUSTUB_DEVICE_LINK";
 
 /// First line. Raised whenever a key or value is added or changes its meaning.
-const FIRST_LINE: &str = "gpustub-device-link 3";
+const FIRST_LINE: &str = "gpustub-device-link 4";
 
 /// The stubs of the CUDA runtime that a package uses.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -75,6 +75,8 @@ pub struct DeviceLibrary {
     pub cudadevrt: bool,
     /// The stubs of that runtime that its package uses.
     pub stubs: Stubs,
+    /// Whether its package uses stubs of the HIP runtime.
+    pub hip_stubs: bool,
     /// Archive or shared library.
     pub library_type: LibraryType,
     /// Shared library with the objects, for `type = "shared"`.
@@ -118,6 +120,7 @@ impl DeviceLibrary {
             ("cudart", self.cudart.word().to_owned()),
             ("cudadevrt", self.cudadevrt.to_string()),
             ("stubs", stubs),
+            ("hip-stubs", self.hip_stubs.to_string()),
             ("type", self.library_type.word().to_owned()),
         ];
         for (key, path) in [("middle", &self.middle), ("final", &self.r#final)] {
@@ -150,16 +153,15 @@ impl DeviceLibrary {
     fn read_line(&mut self, key: &str, value: &str) -> Result<(), String> {
         let unknown_value =
             |expected: &str| format!("unknown value `{value}` of `{key}`, expected {expected}");
+        let flag = || {
+            let flag = value.parse();
+            flag.map_err(|_| unknown_value("`true` or `false`"))
+        };
         match key {
             "package" => self.package = value.to_owned(),
-            "built" => {
-                let built = value.parse();
-                self.built = built.map_err(|_| unknown_value("`true` or `false`"))?;
-            }
-            "cudadevrt" => {
-                let cudadevrt = value.parse();
-                self.cudadevrt = cudadevrt.map_err(|_| unknown_value("`true` or `false`"))?;
-            }
+            "built" => self.built = flag()?,
+            "cudadevrt" => self.cudadevrt = flag()?,
+            "hip-stubs" => self.hip_stubs = flag()?,
             "archive" => self.archive = value.into(),
             "cudart" => {
                 let kind = CUDARTS.into_iter().find(|kind| kind.word() == value);
@@ -295,6 +297,7 @@ mod tests {
             cudart: Cudart::Static,
             cudadevrt: true,
             stubs: Stubs::Shared("/s.so".into()),
+            hip_stubs: true,
             library_type: LibraryType::Shared,
             middle: Some("/m.so".into()),
             r#final: Some("/f.so".into()),
@@ -338,7 +341,7 @@ mod tests {
         for first in [
             "",
             "gpustub-device-link 2\n",
-            "gpustub-device-link 4\nlibrary a\n",
+            "gpustub-device-link 5\nlibrary a\n",
         ] {
             refused(first, "/o/libraries:1: error");
         }

@@ -12,7 +12,7 @@ use gpustub_core::gpu_arch::ArchKind;
 use gpustub_core::manifest::{DeviceCode, DeviceModule, Manifest};
 
 use super::closure::inherited;
-use super::compile::{self, Unit};
+use super::compile::{self, Compiler, Unit};
 use super::context::{BuildContext, Context};
 use super::directories::Directories;
 use super::metadata::DeviceLibrary;
@@ -28,6 +28,7 @@ use crate::toolchain::{Index, Toolchain};
 /// The compile steps of a module.
 pub(super) fn units<'a>(
     build: &BuildContext,
+    nvcc: &'a Nvcc,
     module: &'a DeviceModule,
 ) -> Result<Vec<Unit<'a>>, Error> {
     let DeviceCode::Sources(patterns) = &module.library.code else {
@@ -39,7 +40,15 @@ pub(super) fn units<'a>(
     } else {
         Some(module.format)
     };
-    compile::units(build, &module.library, patterns, &inherited, format)
+    let compiler = Compiler::Nvcc(nvcc);
+    compile::units(
+        build,
+        compiler,
+        &module.library,
+        patterns,
+        &inherited,
+        format,
+    )
 }
 
 /// Inputs of the steps after the compilation.
@@ -106,7 +115,7 @@ impl ModuleBuild<'_> {
         let inputs = nvlink::LinkInputs {
             nvcc: self.nvcc,
             archs: &module_archs(module),
-            lto: archs.any(|arch| arch.kind == ArchKind::Lto),
+            lto: archs.any(|arch| arch.kind() == ArchKind::Lto),
             members: &members,
             dir: &dir,
             renames: None,

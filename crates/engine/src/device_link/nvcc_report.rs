@@ -4,11 +4,12 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use gpustub_core::diag::{DEVICE_LINK_ERROR, NVCC_ERROR};
+use gpustub_core::diag::{COMPILER_ERROR, DEVICE_LINK_ERROR, NVCC_ERROR};
 use gpustub_core::gpu_arch::{Arch, ArchKind, chooses_archs};
 use gpustub_core::manifest::DeviceLink;
 use gpustub_core::text::join;
 
+use super::compile::Compiler;
 use super::lto;
 use super::metadata::DeviceLibrary;
 use super::nvcc::Nvcc;
@@ -40,7 +41,7 @@ pub(super) fn shell(command: &Command) -> String {
 
 /// A compile step that failed.
 pub(super) struct CompileError<'a> {
-    pub(super) nvcc: &'a Nvcc,
+    pub(super) compiler: Compiler<'a>,
     pub(super) manifest: SourceText<'a>,
     pub(super) library: &'a DeviceLink,
     pub(super) source: &'a Path,
@@ -51,9 +52,31 @@ pub(super) struct CompileError<'a> {
 
 impl CompileError<'_> {
     pub(super) fn into_error(self, command: &str, output: &Output) -> Error {
+        let printed = printed(output);
+        let nvcc = match self.compiler {
+            Compiler::Nvcc(nvcc) => nvcc,
+            Compiler::Clang(_) => return self.clang_error(command, output, &printed),
+        };
+        self.nvcc_error(nvcc, command, output, &printed)
+    }
+
+    fn clang_error(&self, command: &str, output: &Output, printed: &str) -> Error {
+        let message = format!(
+            "clang cannot compile {} for AMD ({})",
+            self.source.display(),
+            output.status
+        );
+        let error = Error::new(&COMPILER_ERROR, message).output(printed.as_bytes());
+        let error = match missing_header(printed) {
+            Some(header) => error.help(self.header_help(header)),
+            None => error,
+        };
+        error.command(command)
+    }
+
+    fn nvcc_error(&self, nvcc: &Nvcc, command: &str, output: &Output, nvcc_output: &str) -> Error {
         let library_name = &self.library.name.value;
-        let nvcc_output = printed(output);
-        let unsupported = unsupported_arch(&nvcc_output).and_then(|arch_name| {
+        let unsupported = unsupported_arch(nvcc_output).and_then(|arch_name| {
             self.library.archs.iter().find(|arch| {
                 let forms = [arch.value, arch.value.as_kind(ArchKind::Virtual)];
                 forms.iter().any(|form| form.to_string() == arch_name)
@@ -62,13 +85,13 @@ impl CompileError<'_> {
         if let Some(arch) = unsupported {
             let message = format!(
                 "the CUDA toolkit at {} does not support `{}`, which device-link.{library_name} requests",
-                self.nvcc.root.display(),
+                nvcc.root.display(),
                 arch.value
             );
             return Error::new(&NVCC_ERROR, message)
                 .with_location(self.manifest.location(&arch.span))
                 .output(nvcc_output.as_bytes())
-                .help(supported_archs_help(self.nvcc))
+                .help(supported_archs_help(nvcc))
                 .command(command);
         }
         let message = format!(
@@ -78,9 +101,9 @@ impl CompileError<'_> {
         );
         let error = Error::new(&NVCC_ERROR, message).output(nvcc_output.as_bytes());
         let archs: Vec<Arch> = self.library.archs.iter().map(|arch| arch.value).collect();
-        let error = if let Some(help) = added_arch_help(self.nvcc, &archs, &nvcc_output) {
+        let error = if let Some(help) = added_arch_help(nvcc, &archs, nvcc_output) {
             error.help(help)
-        } else if let Some(header) = missing_header(&nvcc_output) {
+        } else if let Some(header) = missing_header(nvcc_output) {
             error.help(self.header_help(header))
         } else if nvcc_output.contains("Unresolved extern") {
             error.help(format!(
@@ -246,7 +269,7 @@ fn added_arch_help(nvcc: &Nvcc, archs: &[Arch], text: &str) -> Option<String> {
 pub(super) fn is_added(arch: Arch, archs: &[Arch]) -> bool {
     archs
         .iter()
-        .all(|declared| declared.as_kind(arch.kind) != arch)
+        .all(|declared| declared.as_kind(arch.kind()) != arch)
 }
 
 /// Names the variable that adds an architecture to `archs`, if there is one.
@@ -256,10 +279,12 @@ pub(super) fn help_about_variable(
     added: Arch,
     is_supported: bool,
 ) -> Option<String> {
-    let number = added.number.to_string();
+    let name = added.to_string();
+    let number = name.trim_start_matches(|c: char| !c.is_ascii_digit());
+    let number = number.trim_end_matches(char::is_alphabetic);
     let variables = nvcc.flags.iter().filter(|(_, value)| chooses_archs(value));
     // Names such as `native` have no number.
-    let (name, value) = variables.max_by_key(|(_, value)| value.contains(&number))?;
+    let (name, value) = variables.max_by_key(|(_, value)| value.contains(number))?;
     let declared: Vec<_> = archs.iter().map(Arch::to_string).collect();
     let step = if is_supported {
         ", or compile every library and `prebuilt` archive for it"
@@ -284,7 +309,7 @@ fn supported_archs_help(nvcc: &Nvcc) -> String {
     let [real_archs, virtual_archs] = [ArchKind::Real, ArchKind::Virtual].map(|kind| {
         let names: Vec<_> = archs
             .iter()
-            .filter(|arch| arch.kind == kind)
+            .filter(|arch| arch.kind() == kind)
             .map(Arch::to_string)
             .collect();
         join(&names, " ")

@@ -6,6 +6,7 @@ use gpustub_core::diag::IO_ERROR;
 use gpustub_core::manifest::Cudart;
 
 use super::context::Context;
+use super::hip::Clang;
 use super::nvcc::Nvcc;
 use crate::error::Error;
 use crate::files;
@@ -32,6 +33,12 @@ pub(super) fn cudadevrt(nvcc: &Nvcc) -> Result<PathBuf, Error> {
 }
 
 impl Runtime {
+    /// Adds the HIP runtime.
+    pub(super) fn add_hip(&mut self, clang: &Clang, triple: &str) {
+        self.dirs.extend(clang.library_dir(triple));
+        self.libraries.push(("dylib", "amdhip64"));
+    }
+
     /// Adds the library for kernels that launch kernels.
     pub(super) fn add_cudadevrt(&mut self, nvcc: &Nvcc, dir: &Path) -> Result<(), Error> {
         let library = cudadevrt(nvcc)?;

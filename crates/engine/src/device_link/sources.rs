@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use gpustub_core::diag::{Diagnostic, UNMATCHED_SOURCES};
-use gpustub_core::manifest::{Spanned, in_out_dir, is_cuda_source};
+use gpustub_core::manifest::{Spanned, in_out_dir, is_device_source};
 
 use super::context::Context;
 use super::directories::Directories;
@@ -70,7 +70,7 @@ fn check_names(dir: &Path) -> Result<(), Box<Diagnostic>> {
     };
     for entry in entries.flatten() {
         let path = entry.path();
-        if is_cuda_source(&path) {
+        if is_device_source(&path) {
             files::text(&path)?;
         }
     }

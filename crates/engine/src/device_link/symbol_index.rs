@@ -30,9 +30,14 @@ pub(crate) enum IndexError {
 /// Limit above any real library: an index this large would have millions of symbols.
 const MAX_SIZE: u64 = 64 << 20;
 
-/// Reads the index as written by GNU and LLVM archivers (ar(5), "System V ABI, archive symbol
-/// table"; `/SYM64/` has offsets of eight bytes).
+/// Ids in the index of an archive.
 pub(crate) fn object_ids(archive: &Path) -> io::Result<Result<ObjectIds, IndexError>> {
+    Ok(names(archive)?.map(|names| ids(&names)))
+}
+
+/// Reads the names of the index as written by GNU and LLVM archivers (ar(5), "System V ABI, archive symbol
+/// table"; `/SYM64/` has offsets of eight bytes).
+pub(super) fn names(archive: &Path) -> io::Result<Result<Vec<String>, IndexError>> {
     let mut file = File::open(archive)?;
     let mut magic = Vec::new();
     (&mut file).take(8).read_to_end(&mut magic)?;
@@ -64,23 +69,30 @@ pub(crate) fn object_ids(archive: &Path) -> io::Result<Result<ObjectIds, IndexEr
 }
 
 /// Text of a field in a member's header.
-pub(super) fn field(bytes: &[u8]) -> &str {
+fn field(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap_or("").trim_end()
 }
 
 /// Reads the names that follow the count and as many offsets.
-fn parse_index(index: &[u8], word_size: usize) -> Option<ObjectIds> {
+fn parse_index(index: &[u8], word_size: usize) -> Option<Vec<String>> {
     let count = index
         .get(..word_size)?
         .iter()
         .fold(0, |count: u64, byte| count << 8 | u64::from(*byte));
     let offsets_size = usize::try_from(count).ok()?.checked_mul(word_size)?;
     let names = index.get(word_size.checked_add(offsets_size)?..)?;
+    let names = names.split(|byte| *byte == 0);
+    Some(
+        names
+            .filter_map(|name| std::str::from_utf8(name).ok())
+            .map(str::to_owned)
+            .collect(),
+    )
+}
+
+fn ids(names: &[String]) -> ObjectIds {
     let mut ids = ObjectIds::default();
-    for name in names.split(|byte| *byte == 0) {
-        let Ok(name) = std::str::from_utf8(name) else {
-            continue;
-        };
+    for name in names {
         if let Some(id) = name.strip_prefix("__fatbinwrap") {
             ids.objects.push(id.to_owned());
         } else if let Some(id) = name.strip_prefix("__cudaRegisterLinkedBinary") {
@@ -89,7 +101,33 @@ fn parse_index(index: &[u8], word_size: usize) -> Option<ObjectIds> {
     }
     ids.objects.sort();
     ids.linked.sort();
-    Some(ids)
+    ids
+}
+
+/// Passes name and contents of the members of an archive to `visit`, in their order, until it returns false. Reads
+/// `max_size` bytes at most.
+pub(super) fn visit_members(
+    archive: &Path,
+    max_size: u64,
+    visit: &mut dyn FnMut(&str, &[u8]) -> bool,
+) -> io::Result<()> {
+    let mut file = File::open(archive)?.take(max_size);
+    let mut magic = [0; 8];
+    file.read_exact(&mut magic)?;
+    let mut header = [0; 60];
+    let mut member = Vec::new();
+    while file.read_exact(&mut header).is_ok() {
+        let [name, size] = [&header[..16], &header[48..58]].map(field);
+        let Ok(size) = size.parse::<u64>() else { break };
+        member.clear();
+        (&mut file).take(size).read_to_end(&mut member)?;
+        if !visit(name.trim_end_matches('/'), &member) {
+            break;
+        }
+        // Members begin at even offsets.
+        (&mut file).take(size % 2).read_to_end(&mut member)?;
+    }
+    Ok(())
 }
 
 /// Ids of the objects that a device link registers, from the source that nvlink writes for it

@@ -66,6 +66,7 @@ pub(crate) fn build_declared(
         out: &dir,
         disabled: &disabled,
         stubs: cudart_stubs(input, output),
+        has_hip_stubs: has_stub(input, "hip"),
         tools: &|| settings.toolchain(&target, &dir),
         linker: &|| settings.linker(&target, &dir),
     };
@@ -86,7 +87,7 @@ fn cudart_stubs(input: &Input, output: &Output) -> Stubs {
     else {
         return Stubs::None;
     };
-    if input.plan.linked.iter().any(|name| name == "cudart") {
+    if !has_stub(input, "cudart") {
         return Stubs::None;
     }
     if !output.stubs.iter().any(|id| id == "cudart") {
@@ -96,4 +97,10 @@ fn cudart_stubs(input: &Input, output: &Output) -> Stubs {
         Some(path) if stub.library_type == LibraryType::Shared => Stubs::Shared(path.clone()),
         _ => Stubs::Static,
     }
+}
+
+/// Whether the package declares stubs of a library, and is not built with the library itself.
+fn has_stub(input: &Input, id: &str) -> bool {
+    let mut stubs = input.manifest.stubs.iter();
+    stubs.any(|stub| stub.id.value == id) && input.plan.linked.iter().all(|name| name != id)
 }

@@ -14,7 +14,7 @@
 
 use std::collections::BTreeSet;
 
-use gpustub_core::gpu_arch::{Arch, ArchKind, ArchSuffix};
+use gpustub_core::gpu_arch::{Arch, ArchKind, ArchSuffix, NvidiaArch};
 
 use crate::consumed::{FAULT_AROUND, Reads};
 
@@ -93,10 +93,12 @@ fn entry(rest: &[u8]) -> Option<(Option<Arch>, usize)> {
         _ => None,
     };
     let number = word(rest, 28)?.try_into().ok();
-    let arch = kind.zip(number).map(|(kind, number)| Arch {
-        number,
-        suffix,
-        kind,
+    let arch = kind.zip(number).map(|(kind, number)| {
+        Arch::Nvidia(NvidiaArch {
+            number,
+            suffix,
+            kind,
+        })
     });
     Some((arch, size))
 }

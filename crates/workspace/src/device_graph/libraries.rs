@@ -2,7 +2,7 @@
 
 use gpustub_core::device_link::{Node, NodeForm, NodeKind, shared_launches};
 use gpustub_core::diag::{Diagnostic, MISSING_ARCH, UNKNOWN_DEVICE_LIBRARY};
-use gpustub_core::gpu_arch::{Arch, ArchKind};
+use gpustub_core::gpu_arch::{Arch, ArchKind, Vendor};
 use gpustub_core::manifest::{DeviceCode, DeviceLink, LibraryType, Spanned};
 use gpustub_core::suggest::nearest;
 use gpustub_engine::device_link::{Directories, check_archive, sources};
@@ -37,7 +37,9 @@ impl<'a> Builder<'a> {
         let mut node = Node::new(self.names.library(index, id), kind, form);
         node.origin = self.origin(index, &declared.name.span);
         node.archs = declared.archs.iter().map(|arch| arch.value).collect();
-        node.cudart = (kind == NodeKind::Rdc).then_some(declared.cudart);
+        let is_cuda = |arch: &Arch| arch.vendor() == Vendor::Nvidia;
+        let has_cuda = kind == NodeKind::Rdc && node.archs.iter().any(is_cuda);
+        node.cudart = has_cuda.then_some(declared.cudart);
         match &declared.code {
             DeviceCode::External { prebuilt, .. } => {
                 self.read_archive(index, declared, prebuilt, &mut node);
@@ -220,7 +222,8 @@ impl<'a> Builder<'a> {
 /// can be made of it, and one for newer GPUs if PTX or LTO code is declared.
 fn covers(archs: &[Arch], declared: Arch) -> bool {
     archs.iter().any(|arch| {
-        arch.serves(declared) && (arch.kind != ArchKind::Real || declared.kind == ArchKind::Real)
+        arch.serves(declared)
+            && (arch.kind() != ArchKind::Real || declared.kind() == ArchKind::Real)
     })
 }
 

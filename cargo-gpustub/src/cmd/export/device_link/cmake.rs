@@ -135,7 +135,7 @@ fn common_data(package: &Package, library: &DeviceLibrary, libraries: &[DeviceLi
         "cudart": cudart(library.cudart),
         "archs": cmake_archs(&library.archs),
         "cudadevrt": library.cudadevrt,
-        "lto": library.archs.iter().any(|arch| arch.kind == ArchKind::Lto),
+        "lto": library.archs.iter().any(|arch| arch.kind() == ArchKind::Lto),
         "from": runtime,
         "stubs_target": stubs_target.unwrap_or_default(),
     })
@@ -248,7 +248,7 @@ fn cmake_archs(archs: &[Arch]) -> String {
         .iter()
         .map(|arch| {
             let machine_code = arch.as_kind(ArchKind::Real).to_string();
-            let kind = match arch.kind {
+            let kind = match arch.kind() {
                 ArchKind::Virtual => "virtual",
                 ArchKind::Real | ArchKind::Lto => "real",
             };

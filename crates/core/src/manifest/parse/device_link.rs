@@ -9,11 +9,11 @@ use crate::decode::{Decoder, Table, Value};
 use crate::define_id;
 use crate::diag::{INVALID_VALUE, MISSING_KEY, REQUIRES_CYCLE};
 use crate::fields;
-use crate::gpu_arch::Arch;
+use crate::gpu_arch::{Arch, Vendor};
 use crate::ids::{Id, IndexVec};
 use crate::library::is_id;
 use crate::manifest::{
-    Cudart, DeviceCode, DeviceLink, DeviceModule, LibraryType, SharedFiles, is_cuda_source,
+    Cudart, DeviceCode, DeviceLink, DeviceModule, LibraryType, SharedFiles, is_device_source,
 };
 use crate::spanned::Spanned;
 
@@ -145,6 +145,7 @@ fn device_link(
     if let Some(value) = table.get("optional") {
         link.optional = decoder.boolean(&value)?;
     }
+    check_amd(decoder, &table, &link, settings.is_some());
     if let Some(settings) = &settings {
         settings.check(decoder, &table, &link);
     }
@@ -182,8 +183,8 @@ fn code(
                 if !is_below(glob) {
                     Some("takes globs below this file's directory, with /")
                 } else {
-                    (!is_cuda_source(Path::new(glob)))
-                        .then_some("takes globs that end in .cu, .cpp, .cc or .cxx")
+                    (!is_device_source(Path::new(glob)))
+                        .then_some("takes globs that end in .cu, .hip, .cpp, .cc or .cxx")
                 }
             });
             if globs.is_empty() && decoder.count() == count_before {
@@ -370,13 +371,12 @@ fn archs(
         let Some(arch) = Arch::parse(&name.value) else {
             let short_name = shorten(&name.value);
             let message = format!("`{}` takes {}, not {short_name:?}", list.name, Arch::TAKES);
-            let help = if short_name.starts_with("gfx") {
-                Some("gpustub links relocatable device code of CUDA only".to_owned())
-            } else {
-                // `80`, `8.0` and `sm80` identify the intended one.
-                let digits: String = short_name.chars().filter(char::is_ascii_digit).collect();
-                Arch::parse(&format!("sm_{digits}")).map(|arch| format!("did you mean \"{arch}\"?"))
-            };
+            // `80`, `8.0` and `sm80` identify the intended one.
+            let digits: String = short_name.chars().filter(char::is_ascii_digit).collect();
+            let meant = Arch::parse(&format!("sm_{digits}"));
+            let help = meant
+                .filter(|_| !short_name.starts_with("gfx"))
+                .map(|arch| format!("did you mean \"{arch}\"?"));
             decoder.error(&INVALID_VALUE, name.span, message).help = help;
             continue;
         };
@@ -390,6 +390,27 @@ fn archs(
         decoder.error_with_help(&INVALID_VALUE, list.span, message, ARCHS_HELP);
     }
     archs
+}
+
+/// Rejects what device links for AMD cannot have.
+fn check_amd(decoder: &mut Decoder<'_>, table: &Table<'_>, link: &DeviceLink, is_module: bool) {
+    let is_amd = |arch: &&Spanned<Arch>| arch.value.vendor() == Vendor::Amd;
+    let Some(arch) = link.archs.iter().find(is_amd) else {
+        return;
+    };
+    let problem = if is_module {
+        "a module for AMD is no device link: `hipcc --genco` makes it from a source"
+    } else if matches!(link.code, DeviceCode::External { .. }) {
+        "objects of HIP that others compiled are not linked yet: write `sources`"
+    } else if link.library_type == LibraryType::Shared {
+        "device links for AMD are of static libraries only: write type = \"static\""
+    } else if link.cudadevrt {
+        "kernels of HIP cannot launch kernels: remove `cudadevrt`"
+    } else {
+        return;
+    };
+    let message = format!("`{}.archs` has \"{}\"", table.name, arch.value);
+    decoder.error_with_help(&INVALID_VALUE, arch.span.clone(), message, problem);
 }
 
 define_id! {

@@ -122,7 +122,7 @@ impl Settings {
 
     fn check_archs(&self, decoder: &mut Decoder<'_>, name: &str, library: &DeviceLink) {
         for arch in &library.archs {
-            if let Some((problem, help)) = self.arch_problem(arch.value.kind) {
+            if let Some((problem, help)) = self.arch_problem(arch.value.kind()) {
                 let message = format!("`{name}.archs`: \"{}\" is {problem}", arch.value);
                 decoder.error_with_help(&INVALID_VALUE, arch.span.clone(), message, help);
                 return;

@@ -1,0 +1,7 @@
+//! Relocatable device code of HIP: clang compiles and links it, with the tools of its own release.
+
+mod clang;
+mod link;
+
+pub(super) use clang::Clang;
+pub(super) use link::{LinkInputs, has_code, link};

@@ -1,0 +1,180 @@
+//! One device link: clang over the objects of some libraries, which runs lld for each architecture.
+//!
+//! Each object of clang's older driver has a constructor that registers the object's kernels in the code object at
+//! `__hip_fatbin<id>`, whose handle is in `__hip_gpubin_handle<id>`. The object leaves the first undefined, and since
+//! LLVM 18 the second as well. All ids of a device link are one address here, so that its code is registered once.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_core::diag::{DEVICE_LINK_ERROR, IO_ERROR};
+use gpustub_core::gpu_arch::{Arch, Vendor};
+
+use super::super::metadata::DeviceLibrary;
+use super::super::nvcc_report::{printed, shell};
+use super::super::symbol_index;
+use super::Clang;
+use crate::error::Error;
+use crate::files;
+use crate::fingerprint;
+use crate::toolchain::Toolchain;
+
+/// Inputs of a device link.
+pub(in crate::device_link) struct LinkInputs<'a> {
+    pub(in crate::device_link) clang: &'a Clang,
+    pub(in crate::device_link) archs: &'a [Arch],
+    pub(in crate::device_link) members: &'a [&'a DeviceLibrary],
+    /// `OPT_LEVEL` of cargo: the device code is optimised here.
+    pub(in crate::device_link) opt_level: &'a str,
+    /// Directory of outputs.
+    pub(in crate::device_link) dir: &'a Path,
+}
+
+/// Whether a library has code for AMD.
+pub(in crate::device_link) fn has_code(library: &DeviceLibrary) -> bool {
+    let mut archs = library.archs.iter();
+    library.built && archs.any(|arch| arch.vendor() == Vendor::Amd)
+}
+
+/// Makes the object of a device link, unless it is up to date. `tools` compiles it for the host.
+pub(in crate::device_link) fn link(
+    inputs: &LinkInputs,
+    tools: &dyn Fn() -> Result<Toolchain, Error>,
+) -> Result<PathBuf, Error> {
+    let dir = inputs.dir;
+    fs::create_dir_all(dir).map_err(|e| Error::io("create the directory", dir, &e))?;
+    let archives: Vec<PathBuf> = inputs.members.iter().map(|m| m.archive.clone()).collect();
+    let object = dir.join("hip_link.o");
+    let mut command = inputs.clang.command();
+    command.current_dir(dir);
+    command.args(["--hip-link", "--cuda-device-only", "-o", CODE]);
+    command.arg(optimisation(inputs.opt_level));
+    for arch in inputs.archs {
+        command.arg(format!("--offload-arch={arch}"));
+    }
+    let key = archives
+        .iter()
+        .fold(inputs.clang.key(&command), |key, archive| {
+            format!("{key} {archive:?}")
+        });
+    if fingerprint::fresh(&object, &key).is_some() {
+        return Ok(object);
+    }
+    fingerprint::invalidate(&object)?;
+    let before = fingerprint::InputStates::read(&archives);
+    let mut ids = Vec::new();
+    for (number, member) in inputs.members.iter().enumerate() {
+        for (index, bytes) in objects(&member.archive)?.iter().enumerate() {
+            let name = format!("{number}-{index}.o");
+            let path = dir.join(&name);
+            fs::write(&path, bytes).map_err(|e| Error::io("write", &path, &e))?;
+            command.arg(name);
+        }
+        ids.extend(ids_of(&member.archive)?);
+    }
+    let output = command.output().map_err(|e| inputs.clang.cannot_run(&e))?;
+    if !output.status.success() {
+        return Err(link_error(&command, &printed(&output)));
+    }
+    files::write_if_changed(&dir.join(SOURCE), source(&ids).as_bytes())?;
+    let new = files::sibling(&object);
+    let name = new.file_name().unwrap_or_default().to_string_lossy();
+    tools()?.object(dir, &[], SOURCE, &name)?;
+    files::rename(&new, &object)?;
+    fingerprint::record_known(&object, &key, &archives, &before)?;
+    Ok(object)
+}
+
+/// Level of the link, whose code generator fails at `-O0` (LLVM 19.1.7), and which has no levels `s` and `z`.
+fn optimisation(level: &str) -> &'static str {
+    match level {
+        "0" | "1" => "-O1",
+        "3" => "-O3",
+        _ => "-O2",
+    }
+}
+
+/// The linked code, and the source that includes it.
+const CODE: &str = "device.hipfb";
+const SOURCE: &str = "hip_link.S";
+
+/// Assembly of the object that defines what the objects with these ids leave undefined.
+fn source(ids: &[String]) -> String {
+    let label = |name: String| format!(".globl {name}\n.hidden {name}\n{name}:\n");
+    let codes: String = ids
+        .iter()
+        .map(|id| label(format!("{FATBIN}{id}")))
+        .collect();
+    let with_id = ids.iter().filter(|id| !id.is_empty());
+    let handles: String = with_id.map(|id| label(format!("{HANDLE}{id}"))).collect();
+    // The code is aligned as clang's bundler aligns its entries.
+    format!(
+        ".section .hip_fatbin, \"a\"\n.p2align 12\n{codes}.incbin \"{CODE}\"\n\
+         .bss\n.p2align 3\n{handles}.zero 8\n.section .note.GNU-stack, \"\"\n"
+    )
+}
+
+/// The code object of an object; LLVM before 18 has no ids.
+const FATBIN: &str = "__hip_fatbin";
+
+/// Its handle, which objects without an id define themselves.
+const HANDLE: &str = "__hip_gpubin_handle";
+
+/// Symbol that names the id of an object (`-cuid`), with an underscore in front.
+const CUID: &str = "__hip_cuid";
+
+/// Ids of an archive's objects: one that is empty for all objects without an id.
+fn ids_of(archive: &Path) -> Result<Vec<String>, Error> {
+    let names = symbol_index::names(archive).map_err(|e| files::unread(archive, &e))?;
+    let mut ids: Vec<String> = Vec::new();
+    for name in names.unwrap_or_default() {
+        let id = name.strip_prefix(CUID).map(str::to_owned);
+        let unnamed = (name == HANDLE).then(String::new);
+        ids.extend(id.or(unnamed));
+    }
+    ids.sort();
+    ids.dedup();
+    Ok(ids)
+}
+
+/// Members of an archive that have an offload bundle, in their order.
+fn objects(archive: &Path) -> Result<Vec<Vec<u8>>, Error> {
+    let mut objects = Vec::new();
+    symbol_index::visit_members(archive, u64::MAX, &mut |_, member| {
+        if member.windows(BUNDLE.len()).any(|window| window == BUNDLE) {
+            objects.push(member.to_vec());
+        }
+        true
+    })
+    .map_err(|e| files::unread(archive, &e))?;
+    if objects.is_empty() {
+        let message = format!("{} has no relocatable code of HIP", archive.display());
+        return Err(Error::new(&IO_ERROR, message).help("clang -fgpu-rdc compiles such code"));
+    }
+    Ok(objects)
+}
+
+/// Beginning of the names of sections with device code.
+const BUNDLE: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__hip";
+
+fn link_error(command: &Command, text: &str) -> Error {
+    let error = Error::new(
+        &DEVICE_LINK_ERROR,
+        "clang cannot link the device code for AMD",
+    )
+    .output(text.as_bytes());
+    let error = if text.contains("undefined") {
+        error.help(
+            "the library that defines it belongs into `requires` of the one that calls it; its definition has to be \
+             a `__device__` one, in a source of a table with the same `archs`",
+        )
+    } else if text.contains("Opaque pointers") || text.contains("Invalid record") {
+        error.help("lld is of another release of LLVM than clang: install that of clang (Debian: lld-15 for clang-15)")
+    } else if text.contains("duplicate symbol") {
+        error.help("make it `inline` or `static`, or take one of the two sources out of `sources`")
+    } else {
+        error
+    };
+    error.command(&shell(command))
+}

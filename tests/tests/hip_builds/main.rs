@@ -1,0 +1,332 @@
+//! Relocatable HIP code in packages, built by cargo and Debian's clang: registrations at program start, the code of each
+//! architecture, and what is refused. HIP's runtime is a recorder: no device of AMD is at hand.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_tests::Result;
+use gpustub_tests::command::{Ran, run, succeed};
+use gpustub_tests::components::component;
+use gpustub_tests::nvcc::{TOOLKIT_13, hip_recorder, recorder};
+use gpustub_tests::rdc::{Library, Project};
+
+const ARCHS: &str = "\"gfx90a\", \"gfx1030\"";
+
+/// Adds a package with a HIP library and a table of stubs.
+fn library(project: &Project, name: &str, requires: &[&str], stub: &str) -> Result<()> {
+    let library = Library {
+        archs: ARCHS,
+        ..Library::new(name, requires)
+    };
+    project.library(library)?;
+    let cudart = format!(
+        "[stub.cudart]\nheader-version = \"13\"\nprovide = {}\n",
+        requires.is_empty()
+    );
+    project.edit(&format!("{name}/GpuStub.toml"), &cudart, stub)?;
+    project.edit(&format!("{name}/GpuStub.toml"), "cuda/*.cu", "hip/*.hip")?;
+    let source = fs::read_to_string(project.root().join(format!("{name}/cuda/{name}.cu")))?;
+    let source = source.replace("cudaGetLastError", "hipGetLastError");
+    let text = format!("#include <hip/hip_runtime.h>\n{source}");
+    project.write(&format!("{name}/hip/{name}.hip"), &text)
+}
+
+const STUB: &str = "[stub.hip]\nheader-version = \"5\"\n";
+const USED_STUB: &str = "[stub.hip]\nheader-version = \"5\"\nprovide = false\n";
+
+/// `tip`, whose library `top` requires `base`.
+fn project() -> Result<Project> {
+    let project = Project::headers_alone()?;
+    library(&project, "base", &[], STUB)?;
+    library(&project, "top", &["base"], USED_STUB)?;
+    let needs = "[dependencies]\ntop = { path = \"../top\" }\n";
+    let main = "fn main() {\n    assert_eq!(top::run(), 0);\n}\n";
+    project.package("tip", needs, &[("src/main.rs", main)])?;
+    Ok(project)
+}
+
+/// ROCm in AMD's layout, of Debian's packages, which are not installed.
+fn rocm(project: &Project) -> Result<PathBuf> {
+    let root = project.path("the rocm");
+    fs::create_dir_all(root.join("amdgcn"))?;
+    fs::create_dir_all(root.join("share/hip"))?;
+    symlink(component("hip-5.2/include")?, root.join("include"))?;
+    symlink(component("device-libs-5.2")?, root.join("amdgcn/bitcode"))?;
+    let version = "HIP_VERSION_MAJOR=5\nHIP_VERSION_MINOR=2\nHIP_VERSION_PATCH=21153\n";
+    fs::write(root.join("share/hip/version"), version)?;
+    Ok(root)
+}
+
+/// Builds with the ROCm at `rocm`.
+fn build(project: &Project, rocm: &Path, words: &[&str]) -> Result<Ran> {
+    succeed(project.gpustub(&["sync"])?.env("ROCM_PATH", rocm))?;
+    let command = project.cargo(&[&["build", "-j2"], words].concat());
+    run(with_rocm(command, rocm).env_remove("HIPCXX"))
+}
+
+fn with_rocm(mut command: Command, rocm: &Path) -> Command {
+    command.env("ROCM_PATH", rocm).env_remove("HIP_PATH");
+    command
+}
+
+/// Words of each line of a recorder's output that begins with `kind`.
+fn records(text: &str, kind: &str) -> Vec<Vec<String>> {
+    let mut records = Vec::new();
+    for line in text.lines() {
+        let mut words = line.split(' ').map(str::to_owned);
+        if words.next().as_deref() == Some("record") && words.next().as_deref() == Some(kind) {
+            records.push(words.collect());
+        }
+    }
+    records
+}
+
+/// Kernels of both libraries are registered once, in one code object, and launched.
+fn expect_registered(ran: &Ran) {
+    assert_eq!(records(&ran.stderr, "open").len(), 1, "{}", ran.stderr);
+    let mut kernels: Vec<String> = records(&ran.stderr, "function")
+        .iter()
+        .flat_map(|words| {
+            words
+                .iter()
+                .filter(|word| word.contains("_kernel"))
+                .cloned()
+        })
+        .collect();
+    kernels.sort();
+    kernels.dedup();
+    assert_eq!(
+        kernels,
+        ["_Z10top_kernelPi", "_Z11base_kernelPi"],
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(records(&ran.stderr, "launch").len(), 2, "{}", ran.stderr);
+}
+
+/// The device code of both architectures is in the program, and has the kernels of both libraries.
+fn expect_code(program: &Path, scratch: &Path) -> Result<()> {
+    let image = fs::read(program)?;
+    let magic = b"__CLANG_OFFLOAD_BUNDLE__";
+    let start = image
+        .windows(magic.len())
+        .position(|window| window == magic);
+    let bundle = &image[start.ok_or("the program has no bundle")?..];
+    fs::write(scratch.join("bundle"), bundle)?;
+    for arch in ["gfx90a", "gfx1030"] {
+        let output = scratch.join(arch);
+        succeed(
+            Command::new("/usr/lib/llvm-19/bin/clang-offload-bundler")
+                .args(["-unbundle", "-type=o", "-input"])
+                .arg(scratch.join("bundle"))
+                .arg(format!("-targets=hipv4-amdgcn-amd-amdhsa--{arch}"))
+                .arg("-output")
+                .arg(&output),
+        )?;
+        let symbols = succeed(Command::new("llvm-nm-19").arg("-D").arg(&output))?.stdout;
+        for kernel in ["_Z10top_kernelPi", "_Z11base_kernelPi"] {
+            assert!(
+                symbols.contains(&format!(" T {kernel}\n")),
+                "{arch}: {symbols}"
+            );
+        }
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs HIP's headers and device libraries: ./tests/run"]
+fn kernels_of_two_packages_are_linked_across_them_and_registered_once() -> Result<()> {
+    let project = project()?;
+    let example = "fn main() {\n    assert_eq!(top::run(), 0);\n}\n";
+    project.write("top/examples/own.rs", example)?;
+    let rocm = rocm(&project)?;
+    let library = hip_recorder(&project.path("recorder"))?;
+    let words = ["-p", "tip", "-p", "top", "--examples", "--bins"];
+    build(&project, &rocm, &words)?.success()?;
+    // By a finalizer, and with the arguments of a build script.
+    for name in ["tip", "examples/own"] {
+        let mut program = Command::new(project.built(name));
+        let ran = succeed(program.env("GPUSTUB_HIP_PATH", &library))?;
+        expect_registered(&ran);
+    }
+    expect_code(&project.built("tip"), &project.path(""))?;
+    let again = build(&project, &rocm, &["-v", "-p", "tip"])?.success()?;
+    assert!(again.stderr.contains("Fresh tip"), "{}", again.stderr);
+
+    // Without stubs, programs are linked with the runtime of ROCm.
+    project.edit("base/GpuStub.toml", STUB, "")?;
+    project.edit("top/GpuStub.toml", USED_STUB, "")?;
+    fs::create_dir(rocm.join("lib"))?;
+    symlink(&library, rocm.join("lib/libamdhip64.so"))?;
+    build(&project, &rocm, &["-p", "tip"])?.success()?;
+    let mut program = Command::new(project.built("tip"));
+    let directory = library.parent().unwrap_or(&library);
+    expect_registered(&succeed(program.env("LD_LIBRARY_PATH", directory))?);
+
+    let plan = succeed(&mut project.gpustub(&["plan", "-p", "tip"])?)?.stdout;
+    assert!(
+        plan.contains("gfx90a") && plan.contains("gfx1030"),
+        "{plan}"
+    );
+    Ok(())
+}
+
+/// Texts of a file, and of the error that follows if the first is replaced by the second.
+type Mistake = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static [&'static str],
+);
+
+const MISTAKES: &[Mistake] = &[
+    (
+        "base/GpuStub.toml",
+        "\"gfx90a\", \"gfx1030\"",
+        "\"gfx90a\"",
+        &["error[missing-arch]", "gfx1030", "base"],
+    ),
+    (
+        "base/GpuStub.toml",
+        "[device-link.base]",
+        "[device-link.base]\ntype = \"shared\"",
+        &[
+            "error[invalid-value]: `device-link.base.archs` has \"gfx90a\"",
+            "write type = \"static\"",
+        ],
+    ),
+    (
+        "base/GpuStub.toml",
+        "gfx90a",
+        "gfx90A",
+        &["error[invalid-value]: `device-link.base.archs` takes architectures such as"],
+    ),
+    (
+        "base/hip/base.hip",
+        "return 1",
+        "return unknown(1)",
+        &[
+            "error[compiler-error]: clang cannot compile hip/base.hip for AMD",
+            "unknown",
+        ],
+    ),
+    (
+        "base/hip/base.hip",
+        "__device__ int base_value",
+        "__device__ int other_value(int);\n__device__ int base_value",
+        &[],
+    ),
+    (
+        "base/hip/base.hip",
+        "return 1",
+        "return other_value(x)",
+        &[
+            "error[device-link-error]: clang cannot link the device code for AMD",
+            "other_value",
+            "`requires`",
+        ],
+    ),
+];
+
+#[test]
+#[ignore = "needs HIP's headers and device libraries: ./tests/run"]
+fn mistakes_are_named() -> Result<()> {
+    let project = project()?;
+    let rocm = rocm(&project)?;
+    succeed(&mut project.gpustub(&["sync"])?)?;
+    let missing = project.path("nowhere");
+    let ran =
+        run(with_rocm(project.cargo(&["build", "-p", "base"]), &missing)
+            .env("HIPCXX", "/no/clang++"))?;
+    assert!(!ran.status.success());
+    assert!(
+        ran.stderr
+            .contains("error[missing-hip-compiler]: HIPCXX names /no/clang++"),
+        "{}",
+        ran.stderr
+    );
+    for (file, from, to, texts) in MISTAKES {
+        project.edit(file, from, to)?;
+        if texts.is_empty() {
+            continue;
+        }
+        let ran = run(&mut with_rocm(
+            project.cargo(&["build", "-p", "tip"]),
+            &rocm,
+        ))?;
+        assert!(!ran.status.success(), "{to}");
+        for text in *texts {
+            assert!(ran.stderr.contains(text), "{text}: {}", ran.stderr);
+        }
+        project.edit(file, to, from)?;
+    }
+    Ok(())
+}
+
+/// Source of one table for both vendors: the compiler decides the names of its host code.
+const BOTH: &str = "#ifdef __HIP__
+#include <hip/hip_runtime.h>
+#define NAME(name) hip_##name
+#define LAST_ERROR hipGetLastError
+#else
+#define NAME(name) cuda_##name
+#define LAST_ERROR cudaGetLastError
+#endif
+__device__ int NAME(value)(int);
+__global__ void NAME(kernel)(int *p) { *p = NAME(value)(*p); }
+extern \"C\" int NAME(run)(void) {
+    NAME(kernel)<<<1, 1>>>(nullptr);
+    return LAST_ERROR();
+}
+";
+
+#[test]
+#[ignore = "needs CUDA's compiler, HIP's headers and device libraries: ./tests/run"]
+fn one_table_has_code_for_both_vendors() -> Result<()> {
+    let project = Project::new(TOOLKIT_13)?;
+    project.library(Library {
+        archs: "\"sm_80\", \"gfx90a\"",
+        ..Library::new("both", &[])
+    })?;
+    project.edit(
+        "both/GpuStub.toml",
+        "schema = 1\n",
+        &format!("schema = 1\n\n{STUB}"),
+    )?;
+    project.write("both/cuda/both.cu", BOTH)?;
+    let value = BOTH.split("__device__").next().unwrap_or_default();
+    let value = format!("{value}__device__ int NAME(value)(int x) {{ return x + 1; }}\n");
+    project.write("both/cuda/value.cu", &value)?;
+    let run = "//! Launches.\n\nunsafe extern \"C\" {\n    fn cuda_run() -> i32;\n    fn hip_run() -> i32;\n}\n\n\
+               /// Launches both kernels.\npub fn run() -> i32 {\n    unsafe { cuda_run() + hip_run() }\n}\n";
+    project.write("both/src/lib.rs", run)?;
+    let needs = "[dependencies]\nboth = { path = \"../both\" }\n";
+    let main = "fn main() {\n    assert_eq!(both::run(), 0);\n}\n";
+    project.package("tip", needs, &[("src/main.rs", main)])?;
+    let rocm = rocm(&project)?;
+    build(&project, &rocm, &["-p", "tip"])?.success()?;
+    let mut program = Command::new(project.built("tip"));
+    program.env("GPUSTUB_HIP_PATH", hip_recorder(&project.path("recorder"))?);
+    program.env(
+        "GPUSTUB_CUDART_PATH",
+        recorder(&project.path("recorder"), 13)?,
+    );
+    let ran = succeed(&mut program)?;
+    let kernels: Vec<String> = records(&ran.stderr, "function")
+        .iter()
+        .flat_map(|words| {
+            words
+                .iter()
+                .filter(|word| word.ends_with("_kernelPi"))
+                .cloned()
+        })
+        .collect();
+    for kernel in ["_Z10hip_kernelPi", "_Z11cuda_kernelPi"] {
+        assert!(kernels.iter().any(|name| name == kernel), "{}", ran.stderr);
+    }
+    assert_eq!(records(&ran.stderr, "launch").len(), 2, "{}", ran.stderr);
+    Ok(())
+}
