@@ -1,4 +1,4 @@
-/* dynamic.c: dynamic sections of mapped images. */
+/* dynamic.c: dynamic sections of mapped images, and the data that is in the images. */
 #include "internal.h"
 
 #include "dynamic.h"
@@ -78,4 +78,65 @@ const ElfW(Phdr) * segment_with(const struct dl_phdr_info *info, ElfW(Word) type
             return segment;
     }
     return NULL;
+}
+
+/* ---- data ----------------------------------------------------------------------------------- */
+
+struct object {
+    const char *name;
+    uintptr_t address;
+    size_t size;
+    struct pages pages;
+};
+
+static int visit_symbol(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct object *object = context;
+    (void)size;
+    if (!segment_with(info, PT_LOAD, object->address))
+        return 0;
+    const struct dynamic image = dynamic_of(info);
+    const ElfW(Sym) *symbol = find_entry(&image, object->name, object->address - info->dlpi_addr);
+    int is_data = symbol && ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT;
+    object->size = !image.hash ? SIZE_MAX : is_data ? (size_t)symbol->st_size : 0;
+    return 1;
+}
+
+/* Returns the size of a library's object. SIZE_MAX: unknown; 0: a function, or thread-local data, which is in no
+ * segment. (dladdr1 is in glibc only, and returns any of the symbols at an address.) */
+size_t object_size(const char *name, const void *address)
+{
+    struct object object = {.name = name, .address = (uintptr_t)address};
+    dl_iterate_phdr(visit_symbol, &object);
+    return object.size;
+}
+
+static int visit_object(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct object *object = context;
+    const ElfW(Phdr) *segment = segment_with(info, PT_LOAD, object->address);
+    const ElfW(Phdr) *relro = segment_with(info, PT_GNU_RELRO, object->address);
+    uintptr_t page = page_size();
+    (void)size;
+    if (segment && !(segment->p_flags & PF_W)) {
+        object->pages.length = page;
+    } else if (relro) {
+        /* The loader protects whole pages up to the end, rounded down. */
+        uintptr_t end = (uintptr_t)(info->dlpi_addr + relro->p_vaddr + relro->p_memsz) / page * page;
+        uintptr_t first = object->address / page * page;
+        uintptr_t last = (object->address + object->size + page - 1) / page * page;
+        last = last < end ? last : end;
+        if (first < last)
+            object->pages = (struct pages){to_pointer(first), last - first};
+    }
+    return segment != NULL;
+}
+
+/* Returns the pages of an object that are read-only. A program's copy of constant data is in pages that the loader
+ * made so when it had relocated the program (PT_GNU_RELRO). */
+struct pages read_only_pages(const void *address, size_t size)
+{
+    struct object object = {.address = (uintptr_t)address, .size = size};
+    dl_iterate_phdr(visit_object, &object);
+    return object.pages;
 }
