@@ -195,7 +195,8 @@ impl Planner<'_> {
         let id = &stub.id.value;
         let allowed = &stub.custom.allowed_symbols;
         let (mut of_runtime, mut of_image) = (Vec::new(), Vec::new());
-        for symbol in list.functions() {
+        let copied = list.symbols.iter().filter(|symbol| symbol.is_copied());
+        for symbol in list.functions().chain(copied) {
             // The list's weak C++ symbols get no stub.
             if symbol.is_weak_cxx() {
                 continue;
@@ -216,11 +217,11 @@ impl Planner<'_> {
             );
             let help = format!(
                 "remove these lines, as `cargo gpustub add {id} --from FILE` does; if the program means \
-                 functions of the library, add `allowed-symbols = [{first:?}]` to `[stub.{id}]`"
+                 those of the library, add `allowed-symbols = [{first:?}]` to `[stub.{id}]`"
             );
             self.diagnostics.push(
                 Diagnostic::error(&RESERVED_SYMBOL, message)
-                    .label("the program's own calls would reach the library")
+                    .label("the program's own calls and data would be the library's")
                     .with_origin(&file, span_of(text, first))
                     .help(help),
             );
