@@ -54,8 +54,15 @@ impl Planner<'_> {
             library.status_string.clone_from(string);
         }
         for (name, outs) in &custom.zero_out {
-            if library.symbols.lookup(name).is_empty() {
-                self.add(unknown_function(stub, &library.symbols, name), &outs.span);
+            match library.symbols.lookup(name) {
+                [] => self.add(unknown_function(stub, &library.symbols, name), &outs.span),
+                [symbol, ..] if symbol.kind.is_data() => {
+                    let message = format!("`{name}` of `{}` is data", stub.id.value);
+                    let error = Diagnostic::error(&UNKNOWN_FUNCTION, message)
+                        .help("remove it: only functions have arguments to write to");
+                    self.add(error, &outs.span);
+                }
+                _ => {}
             }
             library
                 .fallbacks
