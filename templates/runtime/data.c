@@ -4,16 +4,41 @@
 
 #include <string.h>
 
+static int has_opened_pages; /* atomic */
+
 /* Copies data that changed in the library. If the object changed instead, the library writes to it: its own references
- * are bound to the object of a program, or of a library of stubs, without the library's version node. */
-void copy_data(const struct slot *slot, const struct spec *spec, const void *source)
+ * are bound to the object of a program, or of a library of stubs, without the library's version node. Returns 0 if the
+ * object is read-only, unless `may_open`, for a binding, made it writable until seal_data(). */
+int copy_data(const struct slot *slot, const void *source, size_t size, int may_open)
 {
-    size_t size = (size_t)spec->value;
     void *copied = slot_copied(slot);
-    if (memcmp(source, copied, size) && !memcmp(slot->target, copied, size)) {
-        memcpy(copied, source, size);
-        memcpy(slot->target, source, size);
+    if (!memcmp(source, copied, size) || memcmp(slot->target, copied, size))
+        return 1;
+    struct pages pages = read_only_pages(slot->target, size);
+    if (pages.length) {
+        if (!may_open || !pages.start || !protect_pages(pages.start, pages.length, 1))
+            return 0;
+        STORE_RELEASE(&has_opened_pages, 1);
     }
+    memcpy(copied, source, size);
+    memcpy(slot->target, source, size);
+    return 1;
+}
+
+/* Makes objects read-only again. No thread binds, and updates write to no such object. */
+void seal_data(void)
+{
+    if (!LOAD_ACQUIRE(&has_opened_pages))
+        return;
+    FOR_EACH_PART (part, NULL)
+        for (const struct slot *slot = part->first; slot < part->last; slot++) {
+            const struct spec *spec = slot_spec(slot, part->library);
+            struct pages pages = {NULL, 0};
+            if (spec->hook == HOOK_DATA)
+                pages = read_only_pages(slot->target, (size_t)spec->value);
+            if (pages.start)
+                protect_pages(pages.start, pages.length, 0);
+        }
 }
 
 /* Copies the data of all libraries again. */
@@ -23,13 +48,12 @@ void update_data(void)
         const struct library *library = part->library;
         const struct result *result = LOAD_ACQUIRE(&library->state->result);
         for (const struct slot *slot = part->first; slot < part->last; slot++) {
-            const struct spec *spec = slot_spec(slot, library);
             struct binding binding;
-            if (spec->hook != HOOK_DATA || !result || !result->handle)
+            if (slot_spec(slot, library)->hook != HOOK_DATA || !result || !result->handle)
                 continue;
             const void *source = resolve_slot(slot, library, result, &binding);
             if (source)
-                copy_data(slot, spec, source);
+                copy_data(slot, source, binding.size, 0);
         }
     }
     clear_errors();

@@ -94,7 +94,8 @@ struct result {
     struct search_dirs dirs;     /* the directories that candidates point to */
     int bound, refused, missing; /* atomic; set by binding, always to the same values */
     int renamed;                 /* atomic: number of functions bound under another name */
-    int adapted;                 /* atomic: number of functions bound through an adapter thunk */
+    int adapted;                 /* atomic: number of functions bound through an adapter thunk, and of objects
+                                    copied in part */
     int copied;                  /* atomic: number of copies of data */
     char is_bound;               /* atomic */
     char *report;                /* atomic, built on demand */
@@ -307,6 +308,8 @@ struct binding {
     const char *explanation;       /* reason of a refused or missing function; or NULL */
     const struct abi_entry *entry; /* entry with an adapter; or NULL */
     const char *lacking;           /* target that the library lacks; or NULL */
+    size_t size;                   /* of data: number of bytes to copy */
+    size_t larger_size;            /* of data whose sizes in list and library differ; else 0 */
     void *targets[MAX_TARGETS];    /* functions of the library; the first is the bound one */
     enum reason reason;            /* reason why no function is bound */
 };
@@ -320,7 +323,8 @@ INTERNAL void register_finish(void);
 INTERNAL void *adapt(const struct slot *slot, const struct binding *binding);
 
 /* data.c */
-INTERNAL void copy_data(const struct slot *slot, const struct spec *spec, const void *source);
+INTERNAL int copy_data(const struct slot *slot, const void *source, size_t size, int may_open);
+INTERNAL void seal_data(void);
 INTERNAL void update_data(void);
 INTERNAL void wrap_callback(uintptr_t *callback);
 

@@ -61,6 +61,7 @@ static void seal_slots(void)
                                      __ATOMIC_SEQ_CST))
         return;
     int sealed = protect_slots(0);
+    seal_data();
     if (!sealed)
         protect_slots(1);
     STORE_RELEASE(&page_state, sealed ? PAGES_SEALED : PAGES_NEVER_SEALED);
@@ -101,14 +102,15 @@ static void *resolve_target(struct slot *slot, const struct library *library,
     struct binding binding = {.reason = LIBRARY_MISSING};
     void *target = result->handle ? resolve_slot(slot, library, result, &binding) : NULL;
     counts->refused += binding.reason == FUNCTION_REFUSED;
-    if (!target) {
-        if (!watched)
+    int is_data = spec->hook == HOOK_DATA;
+    if (!target || (is_data && !copy_data(slot, target, binding.size, 1))) {
+        if (!watched || is_data)
             settle_slot(slot, binding.reason);
         return NULL;
     }
-    if (spec->hook == HOOK_DATA) {
+    if (is_data) {
         counts->copied++;
-        copy_data(slot, spec, target);
+        counts->adapted += binding.larger_size != 0;
         return NULL;
     }
     counts->bound++;

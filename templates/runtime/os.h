@@ -55,6 +55,14 @@ INTERNAL struct loaded_image *list_loaded_images(const struct library *library);
 INTERNAL int inspect_handle(void *handle, const struct library *library, char **path,
                             int32_t *major);
 
+/* dynamic.c: data in images; none is copied on Windows */
+struct pages {
+    void *start; /* NULL: they stay read-only */
+    size_t length;
+};
+INTERNAL size_t object_size(const char *name, const void *address);
+INTERNAL struct pages read_only_pages(const void *address, size_t size);
+
 /* python.c */
 INTERNAL void add_python_dirs(struct search_dirs *dirs, const struct library *library,
                               const char *own);

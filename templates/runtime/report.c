@@ -14,7 +14,7 @@ static enum binding_kind binding_kind(const struct slot *slot, const struct libr
 {
     if (!resolve_slot(slot, library, result, binding))
         return binding->reason == FUNCTION_REFUSED ? ABI_MISMATCH : MISSING;
-    if (binding->entry)
+    if (binding->entry || binding->larger_size)
         return BOUND_ADAPTED;
     return binding->name == slot_name(slot) ? BOUND_UNCHANGED : BOUND_RENAMED;
 }
@@ -28,7 +28,13 @@ static void append_function(struct text *text, const struct slot *slot,
         append(text, " as ");
         append(text, binding->name);
     }
-    if (kind == BOUND_ADAPTED && binding->entry->kind == ABI_NULL_ARGUMENT) {
+    if (kind == BOUND_ADAPTED && !binding->entry) {
+        append(text, " (");
+        append_number(text, (long)binding->size);
+        append(text, " of ");
+        append_number(text, (long)binding->larger_size);
+        append(text, " bytes)");
+    } else if (kind == BOUND_ADAPTED && binding->entry->kind == ABI_NULL_ARGUMENT) {
         append(text, " with NULL as argument ");
         append_number(text, binding->entry->null_argument);
     } else if (kind == BOUND_ADAPTED) {

@@ -43,6 +43,23 @@ static void *lookup_symbol(void *handle, const struct slot *slot, const char *na
     return target && !is_own_trampoline(slot, target) ? target : NULL;
 }
 
+/* Sets the number of bytes of data to copy. Returns 0 if there is nothing to copy, or no place. */
+static int measure_data(struct binding *binding, const struct slot *slot, const struct spec *spec,
+                        const void *target)
+{
+    size_t listed = (size_t)spec->value;
+    size_t size = object_size(binding->name, target);
+    if (size == SIZE_MAX)
+        size = listed;
+    binding->size = size < listed ? size : listed;
+    binding->larger_size = size == listed ? 0 : size < listed ? listed : size;
+    if (!size)
+        binding->explanation = "no such data in the library";
+    else if (slot_reason(slot))
+        binding->explanation = "the program's object is read-only";
+    return !binding->explanation;
+}
+
 /* Returns the function of a loaded library for a slot, and describes its binding; NULL if there is none. */
 void *resolve_slot(const struct slot *slot, const struct library *library,
                    const struct result *result, struct binding *binding)
@@ -61,6 +78,8 @@ void *resolve_slot(const struct slot *slot, const struct library *library,
         *binding = (struct binding){.name = spec->fallback_symbol, .reason = FUNCTION_MISSING};
         target = lookup_symbol(result->handle, slot, spec->fallback_symbol, NULL);
     }
+    if (target && spec->hook == HOOK_DATA && !measure_data(binding, slot, spec, target))
+        return NULL;
     binding->targets[0] = target;
     if (target && binding->entry && binding->entry->kind == ABI_ADAPTED) {
         const struct adapter *adapter = slot_adapter(slot, binding->entry);

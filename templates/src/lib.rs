@@ -78,6 +78,8 @@ templates![
     /// The files of the run time that depend on the operating system (`os.h`), for Unix systems with ELF.
     UNIX:
     "runtime/os/unix/abi.h",
+    "runtime/os/unix/dynamic.c",
+    "runtime/os/unix/dynamic.h",
     "runtime/os/unix/exit.c",
     "runtime/os/unix/file.c",
     "runtime/os/unix/file_check.c",

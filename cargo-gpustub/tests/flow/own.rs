@@ -245,6 +245,8 @@ struct three acmeThree(int scale);
 struct point acmePoint(void);
 struct matrix acmeMatrix(void);
 double acmeTime(void);
+long double acmePrecise(void);
+struct precise { long double x; } acmeBoxed(void);
 void acmeClose(acme handle);
 ";
 
@@ -263,6 +265,8 @@ struct three acmeThree(int scale) { return (struct three){ 1, 2, scale }; }
 struct point acmePoint(void) { return (struct point){ 1, 2, 3 }; }
 struct matrix acmeMatrix(void) { return (struct matrix){ { 1, 2 } }; }
 double acmeTime(void) { return 1; }
+long double acmePrecise(void) { return 1; }
+struct precise acmeBoxed(void) { return (struct precise){ 1 }; }
 void acmeClose(acme handle) { }
 int acmeInternal(void) { return 9; }
 ";
@@ -296,13 +300,15 @@ fn headers_give_the_return_types() {
         .split(' ')
         .collect();
     let (_, err) = ends(0, &directory, &add);
-    let unknown = "the build refuses functions of `acme` without `returns=` (1): acmeInternal";
+    let unknown = "the build refuses functions of `acme` without `returns=` (3): acmeBoxed, acmeInternal, \
+                   acmePrecise";
     assert!(err.contains(unknown), "{err}");
     let list = read(&directory, "symbols/acme.symbols");
     let functions: Vec<&str> = list.lines().filter(|line| !line.starts_with('@')).collect();
     assert_eq!(
         functions,
         [
+            "acmeBoxed",
             "acmeCheck returns=status",
             "acmeClose returns=void",
             "acmeCount returns=null",
@@ -313,6 +319,7 @@ fn headers_give_the_return_types() {
             "acmeMatrix returns=zeroed-struct:32",
             "acmeOpen returns=status",
             "acmePoint returns=zeroed-hfa:24",
+            "acmePrecise",
             "acmeThree returns=zeroed-struct:24",
             "acmeTime returns=null",
             "acmeTwo returns=zeroed-struct:16",
@@ -325,7 +332,11 @@ fn headers_give_the_return_types() {
         "{table}"
     );
 
-    let list = list.replace("acmeInternal\n", "acmeInternal returns=null\n");
+    let list = ["acmeBoxed", "acmeInternal", "acmePrecise"]
+        .iter()
+        .fold(list, |list, name| {
+            list.replace(&format!("{name}\n"), &format!("{name} returns=null\n"))
+        });
     write(&directory, "symbols/acme.symbols", &list);
     let missing = output(&directory, "cc", CALLER, "acme", "off");
     assert_eq!(

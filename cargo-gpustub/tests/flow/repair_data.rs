@@ -31,6 +31,39 @@ int run(void)
 }
 ";
 
+/// As [`USER`], with constant data. The last number tells whether the data is read-only after the call.
+const SEALED_USER: &str = "\
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+extern const int nvshmem_selected_device_transport;
+int nvshmemid_hostlib_init_attr(int, int *, unsigned, void *, long, int, int (*)(int *));
+#ifdef DENIED
+int mprotect(void *start, size_t length, int protection)
+{
+    (void)start, (void)length, (void)protection;
+    errno = EACCES;
+    return -1;
+}
+#endif
+static int callback(int *seen)
+{
+    *seen = *(const volatile int *)&nvshmem_selected_device_transport;
+    return 0;
+}
+int main(void)
+{
+    int before, status, after;
+    callback(&before);
+    status = nvshmemid_hostlib_init_attr(0, 0, 0, 0, 0, 0, callback);
+    callback(&after);
+    int zeros = open(\"/dev/zero\", O_RDONLY); /* the system refuses to read into read-only memory */
+    int sealed = read(zeros, (void *)&nvshmem_selected_device_transport, sizeof(int)) < 0 && errno == EFAULT;
+    return printf(\"%d %d %d %d\\n\", before, status, after, sealed) < 0;
+}
+";
+
 fn output(directory: &Path, program: &str, libraries: &str) -> String {
     let mut command = Command::new(directory.join(program));
     command.env("LD_LIBRARY_PATH", directory.join(libraries));
@@ -79,6 +112,49 @@ fn data_is_copied_when_the_library_is_bound() {
         let repaired = format!("out/{program}");
         assert_eq!(output(directory, &repaired, "none"), "0 7 0\n", "{package}");
         assert_eq!(output(directory, &repaired, "link"), "0 2 2\n", "{package}");
+    }
+}
+
+/// A copy relocation of constant data is in pages that are read-only since the program started (PT_GNU_RELRO). Where the
+/// system denies to make them writable, the report names the data.
+#[test]
+fn constant_data_is_copied_unless_its_pages_stay_read_only() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    for name in ["link", "package"] {
+        std::fs::create_dir(directory.join(name)).unwrap();
+    }
+    let data = "int nvshmem_selected_device_transport";
+    let constant = LIBRARY
+        .replace("    nvshmem_selected_device_transport = 2;\n", "")
+        .replace(&format!("{data};"), &format!("const {data} = 2;"));
+    let library = library(directory, &constant);
+    write(directory, "user.c", SEALED_USER);
+    for (program, options) in [
+        ("package/pie", ["-pie", "-fpie"]),
+        ("package/fixed", ["-no-pie", "-fno-pie"]),
+        ("package/denied", ["-rdynamic", "-DDENIED"]),
+    ] {
+        let sources = ["user.c", library, "-o", program];
+        cc(directory, &[&options[..], &sources].concat());
+    }
+    ends(0, directory, &["repair", "package", "--out-dir", "out"]);
+    for (program, expected) in [
+        ("pie", "0 2 2 1\n"),
+        ("fixed", "0 2 2 1\n"),
+        ("denied", "0 0 0 1\n"),
+    ] {
+        let mut command = Command::new(directory.join("out/package").join(program));
+        command
+            .env("LD_LIBRARY_PATH", directory.join("link"))
+            .env("GPUSTUB_LOG", "1");
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{program}: {output:?}");
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+        let missing =
+            "missing: nvshmem_selected_device_transport (the program's object is read-only)";
+        let log = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(log.contains(missing), program == "denied", "{log}");
     }
 }
 

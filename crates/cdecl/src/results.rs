@@ -149,11 +149,22 @@ fn class(types: &Types, result: TypeId) -> Option<ResultClass> {
         {
             ResultClass::String
         }
+        // On the x87 stack of x86-64: class X87 or COMPLEX_X87 (psABI 3.2.3).
+        Type::Float(65..) | Type::Integer(129..) => return None,
+        record @ Type::Record { size: 128, .. } if has_long_double(types, record) => return None,
         record @ Type::Record { size, .. } => match struct_class(types, record, *size) {
             None if *size <= MAX_BITS_IN_REGISTERS => ResultClass::Null,
             class => class?,
         },
         _ => ResultClass::Null,
+    })
+}
+
+fn has_long_double(types: &Types, record: &Type) -> bool {
+    leaves(types, record).is_ok_and(|leaves| {
+        leaves
+            .iter()
+            .any(|leaf| matches!(element(types, leaf.type_id), Type::Float(65..)))
     })
 }
 

@@ -36,7 +36,7 @@ pub enum Returns {
 impl Returns {
     /// The classes of a symbol list, for messages.
     pub const CLASSES: &str = "one of status, null, string, void, value:N, zeroed-struct:SIZE and zeroed-hfa:SIZE; a \
-                               SIZE is 1 to 65536 bytes";
+                               SIZE is 1 to 65536 bytes, for zeroed-hfa those of 1 to 4 numbers of 2, 4, 8 or 16 bytes";
 
     /// Names in a symbol list, without those that have a number.
     const NAMES: [(&'static str, Self); 4] = [
@@ -55,7 +55,9 @@ impl Returns {
         match name {
             "value" => number.parse().ok().map(Self::Value),
             "zeroed-struct" => struct_size(number).map(Self::ZeroedStruct),
-            "zeroed-hfa" => struct_size(number).map(Self::ZeroedHfa),
+            "zeroed-hfa" => struct_size(number)
+                .filter(|size| is_hfa_size(*size))
+                .map(Self::ZeroedHfa),
             _ => None,
         }
     }
@@ -68,6 +70,13 @@ fn struct_size(number: &str) -> Option<u32> {
     } else {
         None
     }
+}
+
+/// Whether one to four equal floating-point numbers have this size.
+fn is_hfa_size(size: u32) -> bool {
+    [2, 4, 8, 16]
+        .iter()
+        .any(|number| size % number == 0 && size / number <= 4)
 }
 
 #[cfg(feature = "tools")]

@@ -53,7 +53,7 @@ fn returns() -> impl Strategy<Value = Option<Returns>> {
         Just(Returns::Void),
         any::<i32>().prop_map(Returns::Value),
         (1..=65_536_u32).prop_map(Returns::ZeroedStruct),
-        (1..=65_536_u32).prop_map(Returns::ZeroedHfa),
+        (1..=4_u32, 1..=4).prop_map(|(count, log)| Returns::ZeroedHfa(count << log)),
     ])
 }
 

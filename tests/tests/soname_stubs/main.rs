@@ -2,6 +2,7 @@
 
 mod binding;
 mod crates;
+mod data;
 mod importers;
 mod page;
 mod versions;

@@ -4,12 +4,12 @@ use super::{Library, LoadName};
 use crate::symbols::Symbol;
 use crate::version::Version;
 
-/// A function in the library with a load name.
+/// A function in the library with a load name, or data of which its stubs have a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Export<'a> {
-    /// Name of the function.
+    /// Name of the function or the data.
     pub name: &'a str,
-    /// ELF symbol version; `None`: the function has none.
+    /// ELF symbol version; `None`: it has none.
     pub version: Option<&'a str>,
 }
 
@@ -20,7 +20,7 @@ impl Library {
         names.iter().filter(|name| name.name == file).collect()
     }
 
-    /// Functions of the library with this load name, sorted: those of the releases with its major, or all
+    /// Exports of the library with this load name, first the functions: those of the releases with its major, or all
     /// if the name has no major or the list has no such release.
     pub fn exports<'a>(&'a self, os: &'a str, file: &'a str) -> Vec<Export<'a>> {
         let load_names = self.load_names_like(os, file);
@@ -33,7 +33,9 @@ impl Library {
         // `libcudart.so` is a link: its soname is that of its target, whose major is unknown.
         let soname = Some(file).filter(|file| self.versioned_by_soname && file.contains(".so."));
         let mut exports = Vec::new();
-        for symbol in self.symbols.functions_on(os) {
+        let data = self.symbols.symbols.iter();
+        let data = data.filter(|symbol| symbol.is_copied() && symbol.is_on(os));
+        for symbol in self.symbols.functions_on(os).chain(data) {
             if is_in_any(symbol, &releases) {
                 exports.push(Export {
                     name: &symbol.name,

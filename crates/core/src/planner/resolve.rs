@@ -54,8 +54,15 @@ impl Planner<'_> {
             library.status_string.clone_from(string);
         }
         for (name, outs) in &custom.zero_out {
-            if library.symbols.lookup(name).is_empty() {
-                self.add(unknown_function(stub, &library.symbols, name), &outs.span);
+            match library.symbols.lookup(name) {
+                [] => self.add(unknown_function(stub, &library.symbols, name), &outs.span),
+                [symbol, ..] if symbol.kind.is_data() => {
+                    let message = format!("`{name}` of `{}` is data", stub.id.value);
+                    let error = Diagnostic::error(&UNKNOWN_FUNCTION, message)
+                        .help("remove it: only functions have arguments to write to");
+                    self.add(error, &outs.span);
+                }
+                _ => {}
             }
             library
                 .fallbacks
@@ -195,7 +202,8 @@ impl Planner<'_> {
         let id = &stub.id.value;
         let allowed = &stub.custom.allowed_symbols;
         let (mut of_runtime, mut of_image) = (Vec::new(), Vec::new());
-        for symbol in list.functions() {
+        let copied = list.symbols.iter().filter(|symbol| symbol.is_copied());
+        for symbol in list.functions().chain(copied) {
             // The list's weak C++ symbols get no stub.
             if symbol.is_weak_cxx() {
                 continue;
@@ -216,11 +224,11 @@ impl Planner<'_> {
             );
             let help = format!(
                 "remove these lines, as `cargo gpustub add {id} --from FILE` does; if the program means \
-                 functions of the library, add `allowed-symbols = [{first:?}]` to `[stub.{id}]`"
+                 those of the library, add `allowed-symbols = [{first:?}]` to `[stub.{id}]`"
             );
             self.diagnostics.push(
                 Diagnostic::error(&RESERVED_SYMBOL, message)
-                    .label("the program's own calls would reach the library")
+                    .label("the program's own calls and data would be the library's")
                     .with_origin(&file, span_of(text, first))
                     .help(help),
             );

@@ -132,7 +132,8 @@ fn errors_have_the_location_of_the_mistake() {
             "2:3 `returns=` takes one of status, null, string, void",
         ),
         ("f returns=zeroed-struct:0", "2:3 `returns=` takes one of"),
-        ("f returns=zeroed-hfa:65537", "2:3 `returns=` takes one of"),
+        ("f returns=zeroed-hfa:7", "2:3 `returns=` takes one of"),
+        ("f returns=zeroed-hfa:80", "2:3 `returns=` takes one of"),
         ("f returns=value:2147483648", "2:3 `returns=` takes one of"),
         (
             "f kind=tls returns=null",

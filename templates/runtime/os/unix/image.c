@@ -1,9 +1,9 @@
 /* image.c: inspects mapped images: the one that contains this code, and libraries already loaded. */
 #include "internal.h"
 
-#include <elf.h>
+#include "dynamic.h"
+
 #include <limits.h>
-#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,42 +11,6 @@
 #ifdef __linux__
 #include <sys/auxv.h>
 #endif
-#ifndef ElfW
-#define ElfW(type) Elf_##type /* FreeBSD's spelling */
-#endif
-
-/* ---- the dynamic section -------------------------------------------------------------------- */
-
-struct dynamic {
-    const char *strings, *soname;
-    const ElfW(Verdef) * versions;
-    size_t version_count;
-};
-
-/* Returns an address of a mapped dynamic section, which glibc relocates and musl leaves as in the file. */
-const void *mapped_address(uintptr_t base, uintptr_t address)
-{
-    return to_pointer(address < base ? base + address : address);
-}
-
-static struct dynamic read_dynamic(ElfW(Addr) base, const ElfW(Dyn) * entry)
-{
-    struct dynamic result = {NULL, NULL, NULL, 0};
-    size_t soname = 0;
-    for (; entry->d_tag != DT_NULL; entry++) {
-        if (entry->d_tag == DT_STRTAB)
-            result.strings = mapped_address(base, entry->d_un.d_ptr);
-        else if (entry->d_tag == DT_SONAME)
-            soname = (size_t)entry->d_un.d_val;
-        else if (entry->d_tag == DT_VERDEF)
-            result.versions = mapped_address(base, entry->d_un.d_ptr);
-        else if (entry->d_tag == DT_VERDEFNUM)
-            result.version_count = (size_t)entry->d_un.d_val;
-    }
-    if (result.strings && soname)
-        result.soname = result.strings + soname;
-    return result;
-}
 
 /* ---- the image of this code ----------------------------------------------------------------- */
 
@@ -63,17 +27,13 @@ static int visit_own_image(struct dl_phdr_info *info, size_t size, void *context
     struct own_image *own = context;
     (void)size;
     own->images++;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-        uintptr_t start = (uintptr_t)(info->dlpi_addr + segment->p_vaddr);
-        if (segment->p_type == PT_LOAD && own->address - start < segment->p_memsz) {
-            if (info->dlpi_name && strlen(info->dlpi_name) < sizeof own->name)
-                strcpy(own->name, info->dlpi_name);
-            own->found = 1;
-        }
-        own->has_interpreter |= own->images == 1 && segment->p_type == PT_INTERP;
-    }
-    return own->found;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        own->has_interpreter |= own->images == 1 && info->dlpi_phdr[i].p_type == PT_INTERP;
+    if (!segment_with(info, PT_LOAD, own->address))
+        return 0;
+    if (info->dlpi_name && strlen(info->dlpi_name) < sizeof own->name)
+        strcpy(own->name, info->dlpi_name);
+    return own->found = 1;
 }
 
 /* Returns the path of the file that is mapped at an address (proc(5), /proc/pid/maps); NULL if unknown. */
@@ -174,32 +134,24 @@ static int visit_image(struct dl_phdr_info *info, size_t size, void *context)
     (void)size;
     if (!info->dlpi_name || !*info->dlpi_name)
         return 0;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-        if (segment->p_type != PT_DYNAMIC)
-            continue;
-        const void *dynamic = mapped_address(info->dlpi_addr, info->dlpi_addr + segment->p_vaddr);
-        const char *soname = read_dynamic(info->dlpi_addr, dynamic).soname;
-        const struct load_name *name = walk->library->load_names;
-        while (soname && name->name && strcmp(name->name, soname))
-            name++;
-        /* An unlisted major of a user-defined library is a different library. */
-        if (!soname ||
-            (!name->name && (!walk->library->family ||
-                             major_of_name(walk->library, soname) <= walk->library->newest_major)))
-            return 0;
-        char *path = copy_string(info->dlpi_name);
-        struct loaded_image *images =
-            path ? realloc(walk->images, (walk->count + 2) * sizeof *images) : NULL;
-        if (!images) {
-            free(path);
-            return 0;
-        }
-        walk->images = images;
-        images[walk->count].name = name->name ? name : NULL;
-        images[walk->count++].path = path;
-        images[walk->count].path = NULL;
+    const char *soname = dynamic_of(info).soname;
+    const struct load_name *name = walk->library->load_names;
+    while (soname && name->name && strcmp(name->name, soname))
+        name++;
+    /* An unlisted major of a user-defined library is a different library. */
+    if (!soname || (!name->name && (!walk->library->family ||
+                                    major_of_name(walk->library, soname) <= walk->library->newest_major)))
+        return 0;
+    char *path = copy_string(info->dlpi_name);
+    struct loaded_image *images = path ? realloc(walk->images, (walk->count + 2) * sizeof *images) : NULL;
+    if (!images) {
+        free(path);
+        return 0;
     }
+    walk->images = images;
+    images[walk->count].name = name->name ? name : NULL;
+    images[walk->count++].path = path;
+    images[walk->count].path = NULL;
     return 0;
 }
 

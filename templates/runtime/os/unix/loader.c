@@ -7,9 +7,9 @@
 #include "internal.h"
 
 #ifdef __GLIBC__
-#include <elf.h>
+#include "dynamic.h"
+
 #include <fcntl.h>
-#include <link.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -44,58 +44,13 @@ static const char *const function_names[LOADER_FUNCTIONS] = {
 };
 static void *functions[LOADER_FUNCTIONS]; /* atomic; NULL: not found */
 
-struct dynamic_symbols {
-    const ElfW(Sym) * symbols;
-    const char *strings;
-    const uint32_t *hash;
-    const ElfW(Half) * versions;
-};
-
-/* Returns the function's default version. An image without a DT_GNU_HASH table is skipped. */
-static const ElfW(Sym) *find_function(const struct dynamic_symbols *image, const char *name)
-{
-    const uint32_t *hash = image->hash; /* buckets, first symbol, words of the Bloom filter, its shift */
-    uint32_t value = 5381;
-    for (const char *c = name; *c; c++)
-        value = value * 33 + (unsigned char)*c;
-    if (!hash || !image->symbols || !image->strings || !hash[0])
-        return NULL;
-    const uint32_t *buckets = hash + 4 + hash[2] * (sizeof(ElfW(Addr)) / sizeof *hash);
-    const uint32_t *chain = buckets + hash[0];
-    uint32_t i = buckets[value % hash[0]];
-    for (int is_last = i < hash[1]; !is_last; i++) {
-        const ElfW(Sym) *symbol = &image->symbols[i];
-        uint32_t entry = chain[i - hash[1]];
-        is_last = entry & 1;
-        if ((entry | 1) == (value | 1) && symbol->st_shndx != SHN_UNDEF &&
-            ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
-            !(image->versions && image->versions[i] & 0x8000) && /* VERSYM_HIDDEN */
-            !strcmp(image->strings + symbol->st_name, name))
-            return symbol;
-    }
-    return NULL;
-}
-
 static int visit_functions(struct dl_phdr_info *info, size_t size, void *context)
 {
-    struct dynamic_symbols image = {NULL, NULL, NULL, NULL};
-    const ElfW(Dyn) *entry = NULL;
+    const struct dynamic image = dynamic_of(info);
     void **found = context;
     (void)size;
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-            entry = mapped_address(info->dlpi_addr, info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-    for (; entry && entry->d_tag != DT_NULL; entry++) {
-        const void *address = mapped_address(info->dlpi_addr, entry->d_un.d_ptr);
-        switch (entry->d_tag) {
-        case DT_SYMTAB: image.symbols = address; break;
-        case DT_STRTAB: image.strings = address; break;
-        case DT_GNU_HASH: image.hash = address; break;
-        case DT_VERSYM: image.versions = address; break;
-        }
-    }
     for (int i = 0; i < LOADER_FUNCTIONS; i++) {
-        const ElfW(Sym) *symbol = found[i] ? NULL : find_function(&image, function_names[i]);
+        const ElfW(Sym) *symbol = found[i] ? NULL : find_entry(&image, function_names[i], 0);
         if (symbol)
             found[i] = to_pointer((uintptr_t)(info->dlpi_addr + symbol->st_value));
     }

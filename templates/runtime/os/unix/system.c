@@ -1,6 +1,7 @@
 /* system.c: the files of this directory, as a part of the translation unit of runtime.c. */
 #include "process.c"
 #include "file.c"
+#include "dynamic.c"
 #include "image.c"
 #include "loader.c"
 #include "library.c"

@@ -63,6 +63,4 @@ struct saved_errors {
 /* Errors that may be gone at the next attempt. */
 #define SHORTAGES EMFILE, ENFILE, ENOMEM, EAGAIN, EINTR
 
-INTERNAL const void *mapped_address(uintptr_t base, uintptr_t address);
-
 #endif

@@ -66,3 +66,17 @@ int inspect_handle(void *handle, const struct library *library, char **path, int
     *major = name ? name->major : 0;
     return handle != (void *)__ImageBase;
 }
+
+/* Programs read data of a DLL through pointers: there are no copies. */
+size_t object_size(const char *name, const void *address)
+{
+    (void)name;
+    (void)address;
+    return 0;
+}
+
+struct pages read_only_pages(const void *address, size_t size)
+{
+    (void)address;
+    return (struct pages){NULL, size};
+}

@@ -1,0 +1,142 @@
+/* dynamic.c: dynamic sections of mapped images, and the data that is in the images. */
+#include "internal.h"
+
+#include "dynamic.h"
+
+#include <string.h>
+
+/* Returns an address of a mapped dynamic section, which glibc relocates and musl leaves as in the file. */
+static const void *mapped_address(uintptr_t base, uintptr_t address)
+{
+    return to_pointer(address < base ? base + address : address);
+}
+
+struct dynamic read_dynamic(ElfW(Addr) base, const ElfW(Dyn) * entry)
+{
+    struct dynamic result = {.soname = NULL};
+    size_t soname = 0;
+    for (; entry && entry->d_tag != DT_NULL; entry++) {
+        const void *address = mapped_address(base, entry->d_un.d_ptr);
+        switch (entry->d_tag) {
+        case DT_STRTAB: result.strings = address; break;
+        case DT_SYMTAB: result.symbols = address; break;
+        case DT_VERSYM: result.symbol_versions = address; break;
+        case DT_GNU_HASH: result.hash = address; break;
+        case DT_VERDEF: result.versions = address; break;
+        case DT_VERDEFNUM: result.version_count = (size_t)entry->d_un.d_val; break;
+        case DT_SONAME: soname = (size_t)entry->d_un.d_val; break;
+        }
+    }
+    if (result.strings && soname)
+        result.soname = result.strings + soname;
+    return result;
+}
+
+struct dynamic dynamic_of(const struct dl_phdr_info *info)
+{
+    const ElfW(Dyn) *entry = NULL;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            entry = mapped_address(info->dlpi_addr, info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    return read_dynamic(info->dlpi_addr, entry);
+}
+
+/* Returns the symbol with a name and a value, or with the value 0 the default version of a function. NULL: there is
+ * none, or no DT_GNU_HASH table. */
+const ElfW(Sym) * find_entry(const struct dynamic *image, const char *name, ElfW(Addr) value)
+{
+    const uint32_t *table = image->hash; /* buckets, first symbol, words of the Bloom filter, its shift */
+    uint32_t hash = 5381;
+    for (const char *c = name; *c; c++)
+        hash = hash * 33 + (unsigned char)*c;
+    if (!table || !image->symbols || !image->strings || !table[0])
+        return NULL;
+    const uint32_t *buckets = table + 4 + table[2] * (sizeof(ElfW(Addr)) / sizeof *table);
+    const uint32_t *chain = buckets + table[0];
+    uint32_t i = buckets[hash % table[0]];
+    for (int is_last = i < table[1]; !is_last; i++) {
+        const ElfW(Sym) *symbol = &image->symbols[i];
+        uint32_t entry = chain[i - table[1]];
+        int is_default = !(image->symbol_versions && image->symbol_versions[i] & 0x8000); /* VERSYM_HIDDEN */
+        int is_function = ELF64_ST_TYPE(symbol->st_info) == STT_FUNC;
+        is_last = entry & 1;
+        if ((entry | 1) == (hash | 1) && symbol->st_shndx != SHN_UNDEF &&
+            (value ? symbol->st_value == value : is_function && is_default) &&
+            !strcmp(image->strings + symbol->st_name, name))
+            return symbol;
+    }
+    return NULL;
+}
+
+/* Returns the segment of a type with an address, or NULL. */
+const ElfW(Phdr) * segment_with(const struct dl_phdr_info *info, ElfW(Word) type, uintptr_t address)
+{
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        if (segment->p_type == type &&
+            address - (uintptr_t)(info->dlpi_addr + segment->p_vaddr) < segment->p_memsz)
+            return segment;
+    }
+    return NULL;
+}
+
+/* ---- data ----------------------------------------------------------------------------------- */
+
+struct object {
+    const char *name;
+    uintptr_t address;
+    size_t size;
+    struct pages pages;
+};
+
+static int visit_symbol(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct object *object = context;
+    (void)size;
+    if (!segment_with(info, PT_LOAD, object->address))
+        return 0;
+    const struct dynamic image = dynamic_of(info);
+    const ElfW(Sym) *symbol = find_entry(&image, object->name, object->address - info->dlpi_addr);
+    int is_data = symbol && ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT;
+    object->size = !image.hash ? SIZE_MAX : is_data ? (size_t)symbol->st_size : 0;
+    return 1;
+}
+
+/* Returns the size of a library's object. SIZE_MAX: unknown; 0: a function, or thread-local data, which is in no
+ * segment. (dladdr1 is in glibc only, and returns any of the symbols at an address.) */
+size_t object_size(const char *name, const void *address)
+{
+    struct object object = {.name = name, .address = (uintptr_t)address};
+    dl_iterate_phdr(visit_symbol, &object);
+    return object.size;
+}
+
+static int visit_object(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct object *object = context;
+    const ElfW(Phdr) *segment = segment_with(info, PT_LOAD, object->address);
+    const ElfW(Phdr) *relro = segment_with(info, PT_GNU_RELRO, object->address);
+    uintptr_t page = page_size();
+    (void)size;
+    if (segment && !(segment->p_flags & PF_W)) {
+        object->pages.length = page;
+    } else if (relro) {
+        /* The loader protects whole pages up to the end, rounded down. */
+        uintptr_t end = (uintptr_t)(info->dlpi_addr + relro->p_vaddr + relro->p_memsz) / page * page;
+        uintptr_t first = object->address / page * page;
+        uintptr_t last = (object->address + object->size + page - 1) / page * page;
+        last = last < end ? last : end;
+        if (first < last)
+            object->pages = (struct pages){to_pointer(first), last - first};
+    }
+    return segment != NULL;
+}
+
+/* Returns the pages of an object that are read-only. A program's copy of constant data is in pages that the loader
+ * made so when it had relocated the program (PT_GNU_RELRO). */
+struct pages read_only_pages(const void *address, size_t size)
+{
+    struct object object = {.address = (uintptr_t)address, .size = size};
+    dl_iterate_phdr(visit_object, &object);
+    return object.pages;
+}
