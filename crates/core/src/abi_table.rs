@@ -207,6 +207,13 @@ impl AbiTable {
         Some(&self.find(name)?.variants)
     }
 
+    /// Whether the libraries of two versions have the function with different ABI variants.
+    #[cfg(feature = "tools")]
+    pub fn is_changed(&self, name: &str, old: Version, new: Version) -> bool {
+        self.find(name)
+            .is_some_and(|name| library_variant(name, old) != library_variant(name, new))
+    }
+
     /// Versions whose headers were read, ascending.
     pub fn headers(&self) -> &[Version] {
         &self.headers
@@ -282,6 +289,15 @@ fn variant_in(name: &VersionedName, version: Version) -> AbiVariant {
     name.variants[..end]
         .last()
         .and_then(|(_, variant)| *variant)
+}
+
+/// Variant of a name in the libraries of a version, unless they have it with another ABI than their headers declare.
+fn library_variant(name: &VersionedName, version: Version) -> AbiVariant {
+    let is_avoided = name
+        .avoided
+        .iter()
+        .any(|versions| versions.contains(&version));
+    variant_in(name, version).filter(|_| !is_avoided)
 }
 
 /// Variants of a name in the versions of `start..below` that export it, each once.
