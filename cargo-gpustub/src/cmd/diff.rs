@@ -131,6 +131,20 @@ mod tests {
     }
 
     #[test]
+    fn function_with_other_symbol_versions_in_other_releases_is_in_all_of_them() {
+        for release in ["cutensor@2.0", "cutensor@2.2", "cutensor@2.8"] {
+            let version = shipped(release);
+            let names: Vec<&str> = version
+                .functions
+                .iter()
+                .map(|symbol| symbol.name.as_str())
+                .filter(|name| *name == "cutensorBlockSparseContract")
+                .collect();
+            assert_eq!(names.len(), 1, "{release}");
+        }
+    }
+
+    #[test]
     fn abi_changes_are_those_between_the_two_releases() {
         for (old, new, expected) in [
             ("cudart@12.4", "cudart@12.5", &[][..]),
