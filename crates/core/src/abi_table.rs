@@ -200,11 +200,17 @@ impl AbiTable {
         self.undeclared.contains_key(name)
     }
 
-    /// ABI variants of a function by number, each from this version on; `None` as a number: it is not exported. `None`:
-    /// it has one variant in all versions.
+    /// ABI variants of a function by number, each from this version on; `None` as a number: it is not exported, or with
+    /// another ABI than headers declare. Empty: it has one variant in all versions.
     #[cfg(feature = "tools")]
-    pub fn variants(&self, name: &str) -> Option<&[(Version, Option<u32>)]> {
-        Some(&self.find(name)?.variants)
+    pub fn variants(&self, name: &str) -> Vec<(Version, Option<u32>)> {
+        let Some(name) = self.find(name) else {
+            return Vec::new();
+        };
+        let avoided = name.avoided.iter().map(|versions| (versions.start, None));
+        let mut variants: Vec<_> = name.variants.iter().copied().chain(avoided).collect();
+        variants.sort_unstable();
+        variants
     }
 
     /// Whether the libraries of two versions have the function with different ABI variants.
