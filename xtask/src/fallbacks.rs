@@ -7,10 +7,12 @@
 mod calls;
 mod claims;
 pub mod declarations;
+pub mod outs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use gpustub_cdecl::{Clang, Declarations};
 use gpustub_core::library::{Library, Returns};
 
 use crate::recipes::{Headers, Options, Recipe, root, walk};
@@ -80,7 +82,90 @@ pub fn compare(id: &str, recipe: &Recipe, components: &Path) -> Result<Report, S
                 });
         }
     }
+    if let Some(not_zeroed) = &recipe.not_zeroed {
+        match declared(recipe, components, &|_| true)? {
+            Some(functions) => {
+                let untouched = untouched(library, recipe, not_zeroed, &functions);
+                comparison.problems.extend(untouched);
+            }
+            None => is_complete = false,
+        }
+    }
     Ok(comparison.finish(is_complete))
+}
+
+/// Declarations of the accepted functions in the newest headers; `None`: the recipe names none.
+pub fn declared(
+    recipe: &Recipe,
+    components: &Path,
+    accepts: &dyn Fn(&str) -> bool,
+) -> Result<Option<Declarations>, String> {
+    let Some(row) = recipe.headers.last().filter(|_| !recipe.include.is_empty()) else {
+        return Ok(None);
+    };
+    let Some(directories) = include_directories(row, components)? else {
+        return Ok(None);
+    };
+    let mut clang = Clang::new("clang");
+    for directory in directories {
+        clang = clang.directory(directory);
+    }
+    let mut headers = gpustub_cdecl::Headers::including(recipe.include.concat());
+    headers.include.clone_from(&recipe.include);
+    if !recipe.defines.is_empty() {
+        headers.defines.clone_from(&recipe.defines);
+    }
+    let declarations = headers.read(&clang, &|name| recipe.accepts(name) && accepts(name));
+    declarations.map(Some).map_err(|e| e.to_string())
+}
+
+/// Pointers to handles and numbers of functions that return a status, which are neither zeroed nor in the recipe.
+fn untouched(
+    library: &Library,
+    recipe: &Recipe,
+    not_zeroed: &[String],
+    declared: &Declarations,
+) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut used = vec![false; not_zeroed.len()];
+    for symbol in library.symbols.functions() {
+        let name = &symbol.name[..];
+        let declared_name = plain_name(&recipe.alike, name);
+        let Some(function) =
+            (declared.functions.get(name)).or_else(|| declared.functions.get(declared_name))
+        else {
+            continue;
+        };
+        let fallback = library.fallbacks.get(name).cloned().unwrap_or_default();
+        if fallback.returns != Returns::Status {
+            continue;
+        }
+        let is_zeroed = |argument: usize| {
+            (fallback.outs.iter()).any(|out| usize::from(out.position) == argument)
+        };
+        for parameter in outs::out_parameters(function) {
+            let argument = format!("{name} {}", parameter.argument);
+            let rule = not_zeroed
+                .iter()
+                .position(|pattern| matches(pattern, &argument));
+            match rule {
+                Some(rule) => used[rule] = true,
+                None if is_zeroed(parameter.argument) => {}
+                None => problems.push(format!(
+                    "{name}: argument {}: neither [zero-out] nor `not-zeroed` has it: `{parameter}`",
+                    parameter.argument
+                )),
+            }
+        }
+    }
+    for (pattern, used) in not_zeroed.iter().zip(used) {
+        if !used {
+            problems.push(format!(
+                "`not-zeroed` has {pattern:?}, which no argument needs"
+            ));
+        }
+    }
+    problems
 }
 
 /// Comparison of a manifest with several versions of the headers.

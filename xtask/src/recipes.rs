@@ -41,6 +41,7 @@ pub struct Recipe {
     pub status: Vec<String>,
     #[serde(default)]
     pub alike: Vec<String>,
+    pub not_zeroed: Option<Vec<String>>,
     pub windows: Option<Windows>,
     /// Read by `abi/recipes.rs`.
     #[serde(default, rename = "abi")]

@@ -287,7 +287,7 @@ pub struct DiffHeaders {
 /// `abi`.
 #[derive(Debug, Args)]
 pub struct Abi {
-    /// Functions, libraries, or names in sources, which macros replace
+    /// Functions, names in sources, which macros replace, or libraries: as text their numbers of functions, as JSON these
     #[arg(value_name = "NAME", required_unless_present = "all")]
     pub names: Vec<String>,
     /// Show the functions of all libraries

@@ -4,7 +4,9 @@ mod prototypes;
 mod record;
 mod show;
 
-use gpustub_core::diag::{Diagnostic, UNKNOWN_FUNCTION};
+use std::collections::BTreeSet;
+
+use gpustub_core::diag::{Diagnostic, UNKNOWN_FUNCTION, listing};
 use gpustub_core::library::Library;
 use gpustub_core::suggest::nearest;
 use gpustub_workspace::error::Result;
@@ -33,7 +35,8 @@ pub fn run(options: &cli::Abi, shell: &mut Shell) -> Result<bool> {
     if options.all && diagnostics.is_empty() {
         records = sources.iter().flat_map(Source::records).collect();
     }
-    for name in &options.names {
+    let mut seen = BTreeSet::new();
+    for name in options.names.iter().filter(|name| seen.insert(*name)) {
         if let Some(source) = sources.iter().find(|source| source.library.id == *name) {
             // As text a library is summarized, as JSON its functions are listed.
             match options.format {
@@ -43,7 +46,7 @@ pub fn run(options: &cli::Abi, shell: &mut Shell) -> Result<bool> {
             continue;
         }
         let named = find(&sources, name);
-        if named.is_empty() && diagnostics.is_empty() {
+        if named.is_empty() && !sources.is_empty() {
             diagnostics.push(unknown(&sources, name));
         }
         records.extend(named);
@@ -85,18 +88,44 @@ fn find<'s>(sources: &'s [Source], name: &str) -> Vec<Record<'s>> {
     named
 }
 
-/// The error for a name that no library has.
+/// The error for a name that no library has, or not the selected one.
 fn unknown(sources: &[Source], name: &str) -> Diagnostic {
+    let (message, owners) = match sources {
+        [source] => (
+            format!("`{}` has no function `{name}`", source.library.id),
+            owners(name),
+        ),
+        _ => (
+            format!("no known library has a function `{name}`"),
+            Vec::new(),
+        ),
+    };
+    let error = Diagnostic::error(&UNKNOWN_FUNCTION, message);
+    if let [owner, ..] = owners[..] {
+        let libraries = listing(&owners);
+        return error.help(format!(
+            "it is a function of {libraries}: omit `--library`, or pass `--library {owner}`"
+        ));
+    }
     let known = sources.iter().flat_map(|source| {
         let functions = source.library.symbols.functions();
         let functions = functions.map(|symbol| symbol.name.as_str());
         functions.chain([source.library.id.as_str()])
     });
-    let message = format!("no known library has a function `{name}`");
-    Diagnostic::error(&UNKNOWN_FUNCTION, message).help(match nearest(name, known) {
+    error.help(match nearest(name, known) {
         Some(near) => format!("did you mean `{near}`?"),
         None => "`cargo gpustub abi LIBRARY` counts the functions of a library, and `cargo gpustub symbols FILE` \
                  lists those of a file"
             .to_owned(),
     })
+}
+
+/// Libraries with a function of this name, or one that it means in sources.
+fn owners(name: &str) -> Vec<&'static str> {
+    Library::builtin_ids()
+        .filter(|id| {
+            let source = Library::builtin(id).map(Source::of);
+            !find(source.as_slice(), name).is_empty()
+        })
+        .collect()
 }

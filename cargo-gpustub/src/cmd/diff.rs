@@ -86,6 +86,7 @@ fn system(options: &cli::Diff) -> &'static str {
 mod tests {
     use std::collections::BTreeMap;
 
+    use gpustub_core::library::Library;
     use gpustub_core::symbols::SymbolList;
 
     use super::change::Change;
@@ -105,7 +106,11 @@ mod tests {
     }
 
     fn shipped(release: &str) -> LibraryVersion {
-        input::read(release, "linux", &mut Vec::new(), &mut Sources::new()).expect("a shipped list")
+        read_shipped(release, "linux")
+    }
+
+    fn read_shipped(release: &str, system: &str) -> LibraryVersion {
+        input::read(release, system, &mut Vec::new(), &mut Sources::new()).expect("a shipped list")
     }
 
     #[test]
@@ -145,6 +150,62 @@ mod tests {
         let line = "!cudaGraphAddDependencies: ABI changed in 13.0: 4 -> 5 arguments; the old ABI is \
                     cudaGraphAddDependencies_v2\n";
         assert!(reverse.contains(line), "{reverse}");
+    }
+
+    #[test]
+    fn release_has_no_difference_from_itself() {
+        for id in Library::builtin_ids() {
+            for release in &Library::builtin(id).unwrap().symbols.releases {
+                for system in ["linux", "windows"] {
+                    let version = read_shipped(&format!("{id}@{release}"), system);
+                    let changes = changes(&version, &version, &BTreeMap::new());
+                    assert_eq!(changes, [], "{id}@{release}, {system}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn function_with_other_symbol_versions_in_other_releases_is_in_all_of_them() {
+        for release in ["cutensor@2.0", "cutensor@2.2", "cutensor@2.8"] {
+            let version = shipped(release);
+            let names: Vec<&str> = version
+                .functions
+                .iter()
+                .map(|symbol| symbol.name.as_str())
+                .filter(|name| *name == "cutensorBlockSparseContract")
+                .collect();
+            assert_eq!(names.len(), 1, "{release}");
+        }
+    }
+
+    #[test]
+    fn abi_changes_are_those_between_the_two_releases() {
+        for (old, new, expected) in [
+            ("cudart@12.4", "cudart@12.5", &[][..]),
+            ("cudart@13.4", "cudart@13.5", &[]),
+            ("cuda@12.8", "cuda@12.9", &[]),
+            // Calls are passed as they are.
+            ("cufft@11.7", "cufft@11.8", &["cufftXtMalloc"]),
+            // The library of 12.2 has another ABI than its headers declare.
+            (
+                "nvml@12.2",
+                "nvml@12.3",
+                &[
+                    "nvmlDeviceGetComputeRunningProcesses_v3",
+                    "nvmlDeviceGetGraphicsRunningProcesses_v3",
+                    "nvmlDeviceGetMPSComputeRunningProcesses_v3",
+                ],
+            ),
+        ] {
+            let changes = changes(&shipped(old), &shipped(new), &BTreeMap::new());
+            let names: Vec<&str> = changes
+                .iter()
+                .filter(|change| matches!(change, Change::Abi(..)))
+                .map(Change::name)
+                .collect();
+            assert_eq!(names, expected, "{old} {new}");
+        }
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub struct Prototype {
     pub result: String,
     /// Declarations of the parameters: `void **handle`, and `...`.
     pub parameters: Vec<String>,
+    /// Attributes, with a space before them: ` __attribute__((noreturn))`.
+    pub attributes: String,
 }
 
 impl Prototype {
@@ -27,7 +29,10 @@ impl Prototype {
             [] => "void".to_owned(),
             parameters => parameters.join(", "),
         };
-        format!("{}{space}{name}({parameters})", self.result)
+        format!(
+            "{}{space}{name}({parameters}){}",
+            self.result, self.attributes
+        )
     }
 }
 
@@ -42,13 +47,14 @@ pub(crate) fn prototypes(tree: &str) -> HashMap<&str, Prototype> {
                 .and_then(declarator)
                 .filter(|(name, _)| !prototypes.contains_key(name));
             if let Some((name, type_text)) = current {
-                let result = result(type_text);
+                let (plain_type, attributes) = without_attributes(type_text);
                 let mut prototype = Prototype {
                     type_text: type_text.to_owned(),
-                    result: result.to_owned(),
+                    result: result(plain_type).to_owned(),
                     parameters: Vec::new(),
+                    attributes: attributes.to_owned(),
                 };
-                if type_text.ends_with(", ...)") {
+                if plain_type.ends_with(", ...)") {
                     prototype.parameters.push("...".to_owned());
                 }
                 prototypes.insert(name, prototype);
@@ -95,6 +101,15 @@ fn declarator(declaration: &str) -> Option<(&str, &str)> {
     let (before, rest) = declaration.split_once(" '")?;
     let (type_text, _) = rest.split_once('\'')?;
     Some((before.rsplit(' ').next()?, type_text))
+}
+
+/// A function's type, and its attributes behind the parameters: `void (void)` and ` __attribute__((noreturn))`.
+fn without_attributes(type_text: &str) -> (&str, &str) {
+    let mut plain_type = type_text;
+    while let Some(shorter) = result(plain_type).strip_suffix(" __attribute__") {
+        plain_type = shorter;
+    }
+    type_text.split_at(plain_type.len())
 }
 
 /// Result of a function's type: the text before its parameters.
@@ -145,6 +160,8 @@ TranslationUnitDecl 0x1 <<invalid sloc>> <invalid sloc>
 | |-ParmVarDecl 0x9 <col:9> col:9 done 'void (*)(int)'
 | |-ParmVarDecl 0xa <col:9> col:9 format 'const char *'
 | `-FullComment 0xb <col:1>
+|-FunctionDecl 0xe <line:4:1> col:5 acmeExit 'void (void (*)(int) __attribute__((noreturn)), ...) __attribute__((noreturn)) __attribute__((cdecl))' extern
+| `-ParmVarDecl 0xf <col:9> col:9 exit 'void (*)(int) __attribute__((noreturn))'
 `-FunctionDecl 0xc <line:5:1> col:5 acmeOpen 'int (void **, acmeMode)' extern
   |-ParmVarDecl 0xd <col:9> col:9 other 'void **'
   `-ParmVarDecl 0xe <col:19> col:19 mode 'acmeMode':'unsigned int'
@@ -159,6 +176,11 @@ TranslationUnitDecl 0x1 <<invalid sloc>> <invalid sloc>
         assert_eq!(
             declaration("acmeLog"),
             "void acmeLog(acmeSink sink, void (*done)(int), const char *format, ...)"
+        );
+        assert_eq!(
+            declaration("acmeExit"),
+            "void acmeExit(void (*exit)(int) __attribute__((noreturn)), ...) __attribute__((noreturn)) \
+             __attribute__((cdecl))"
         );
         assert_eq!(prototypes["acmeOpen"].type_text, "int (void **, acmeMode)");
     }

@@ -200,11 +200,24 @@ impl AbiTable {
         self.undeclared.contains_key(name)
     }
 
-    /// ABI variants of a function by number, each from this version on; `None` as a number: it is not exported. `None`:
-    /// it has one variant in all versions.
+    /// ABI variants of a function by number, each from this version on; `None` as a number: it is not exported, or with
+    /// another ABI than headers declare. Empty: it has one variant in all versions.
     #[cfg(feature = "tools")]
-    pub fn variants(&self, name: &str) -> Option<&[(Version, Option<u32>)]> {
-        Some(&self.find(name)?.variants)
+    pub fn variants(&self, name: &str) -> Vec<(Version, Option<u32>)> {
+        let Some(name) = self.find(name) else {
+            return Vec::new();
+        };
+        let avoided = name.avoided.iter().map(|versions| (versions.start, None));
+        let mut variants: Vec<_> = name.variants.iter().copied().chain(avoided).collect();
+        variants.sort_unstable();
+        variants
+    }
+
+    /// Whether the libraries of two versions have the function with different ABI variants.
+    #[cfg(feature = "tools")]
+    pub fn is_changed(&self, name: &str, old: Version, new: Version) -> bool {
+        self.find(name)
+            .is_some_and(|name| library_variant(name, old) != library_variant(name, new))
     }
 
     /// Versions whose headers were read, ascending.
@@ -282,6 +295,15 @@ fn variant_in(name: &VersionedName, version: Version) -> AbiVariant {
     name.variants[..end]
         .last()
         .and_then(|(_, variant)| *variant)
+}
+
+/// Variant of a name in the libraries of a version, unless they have it with another ABI than their headers declare.
+fn library_variant(name: &VersionedName, version: Version) -> AbiVariant {
+    let is_avoided = name
+        .avoided
+        .iter()
+        .any(|versions| versions.contains(&version));
+    variant_in(name, version).filter(|_| !is_avoided)
 }
 
 /// Variants of a name in the versions of `start..below` that export it, each once.

@@ -11,7 +11,6 @@ use std::fmt;
 
 use crate::diag::{Diagnostic, HEADER_VERSION_MISMATCH, listing};
 use crate::library::Library;
-use crate::symbols::Symbol;
 use crate::version::{HeaderVersion, Version};
 
 /// Recorded versions that have a name: from the first to the last of them.
@@ -54,18 +53,10 @@ impl Library {
         let symbols = self.symbols.lookup(name);
         only(
             &self.symbols.releases,
-            |version| symbols.iter().any(|symbol| is_in(symbol, version)),
+            |version| symbols.iter().any(|symbol| symbol.is_in(version)),
             header,
         )
     }
-}
-
-fn is_in(symbol: &Symbol, version: Version) -> bool {
-    symbol.releases.is_empty()
-        || symbol
-            .releases
-            .iter()
-            .any(|(first, last)| (*first..=*last).contains(&version))
 }
 
 /// Warns that headers of the declared version lack these functions, which other versions have.

@@ -107,6 +107,12 @@ impl Symbol {
         self.system.is_none_or(|system| system == os)
     }
 
+    /// Whether the library of a release has it.
+    pub fn is_in(&self, release: Version) -> bool {
+        let mut ranges = self.releases.iter();
+        self.releases.is_empty() || ranges.any(|(first, last)| (*first..=*last).contains(&release))
+    }
+
     /// Whether its stub is an object with a copy of the library's data.
     pub fn is_copied(&self) -> bool {
         self.copied && self.kind == SymbolKind::Object
@@ -148,12 +154,20 @@ impl SymbolList {
     /// Callable symbols: functions, IFUNCs and NOTYPE, each name once (its default version if
     /// it has one, else its last compat one).
     pub fn functions(&self) -> impl Iterator<Item = &Symbol> {
+        self.functions_among(|_| true)
+    }
+
+    /// [`Self::functions`] of the list with the accepted symbols only: a name has other symbol versions in other releases.
+    pub fn functions_among<'a>(
+        &'a self,
+        is_accepted: impl Fn(&Symbol) -> bool + 'a,
+    ) -> impl Iterator<Item = &'a Symbol> {
         self.symbols
             .chunk_by(|a, b| a.name == b.name)
-            .filter_map(|versions| {
+            .filter_map(move |versions| {
                 versions
                     .iter()
-                    .filter(|symbol| !symbol.kind.is_data())
+                    .filter(|symbol| !symbol.kind.is_data() && is_accepted(symbol))
                     .max_by_key(|symbol| !symbol.compat)
             })
     }

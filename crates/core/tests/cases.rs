@@ -1,6 +1,7 @@
 //! Cases as data: each directory below `cases/manifest` has a `GpuStub.toml`, its symbol lists, and
 //! `expected.txt` with every diagnostic of reading and planning it, at its location. A file
-//! `target` names another target than x86_64 Linux. `BLESS=1 cargo test` rewrites `expected.txt`.
+//! `target` names another target than x86_64 Linux, a file `features` the enabled ones.
+//! `BLESS=1 cargo test` rewrites `expected.txt`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -58,6 +59,11 @@ fn run(case: &Path) -> String {
             inputs.symbol_files.insert(&name, read(&path));
             texts.insert(name, read(&path));
         }
+    }
+    let features = case.join("features");
+    if features.exists() {
+        let names = read(&features);
+        inputs.features = Some(names.split_whitespace().map(str::to_owned).collect());
     }
     let triple = match case.join("target") {
         path if path.exists() => read(&path).trim().to_owned(),

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use gpustub_cdecl::{Clang, DeclaredFunction, Headers, ResultClass, Results, Type};
+use gpustub_cdecl::{ResultClass, Results};
 
-use crate::fallbacks::include_directories;
+use crate::fallbacks::declared;
+use crate::fallbacks::outs::out_parameters;
 use crate::recipes::{Recipe, find, read_exports};
 
 /// Manifest of a library that has none. Status codes, results and out-parameters are those of the newest headers.
@@ -34,7 +35,9 @@ pub fn manifest(id: &str, recipe: &Recipe, components: &Path) -> Result<String, 
          # Newest major first, with `major = N`, and the unversioned name last.\n\
          [load-names]\nlinux = [{{ name = \"{soname}\" }}, {{ name = \"{stem}.so\" }}]\n\n"
     );
-    text += &match declared(recipe, components, &names)? {
+    // Not those of included headers: cuda_runtime_api.h has more functions than nvtiff.h, with another status.
+    let declarations = declared(recipe, components, &|name| names.contains(&name))?;
+    text += &match declarations {
         Some(functions) => from_headers(id, &functions, &names),
         None => format!(
             "# The recipe has no `headers`: the codes that callers take for \"not available\".\n\
@@ -43,34 +46,6 @@ pub fn manifest(id: &str, recipe: &Recipe, components: &Path) -> Result<String, 
         ),
     };
     Ok(text)
-}
-
-/// Declarations of the library's functions in the newest headers; `None`: the recipe names none.
-fn declared(
-    recipe: &Recipe,
-    components: &Path,
-    names: &[&str],
-) -> Result<Option<gpustub_cdecl::Declarations>, String> {
-    let Some(row) = recipe.headers.last() else {
-        return Ok(None);
-    };
-    let Some(directories) = include_directories(row, components)? else {
-        return Ok(None);
-    };
-    let mut clang = Clang::new("clang");
-    for directory in directories {
-        clang = clang.directory(directory);
-    }
-    let mut headers = Headers::including(recipe.include.concat());
-    headers.include.clone_from(&recipe.include);
-    if !recipe.defines.is_empty() {
-        headers.defines.clone_from(&recipe.defines);
-    }
-    // Not those of included headers: cuda_runtime_api.h has more functions than nvtiff.h, with another status.
-    let declarations = headers.read(&clang, &|name| {
-        recipe.accepts(name) && names.contains(&name)
-    });
-    declarations.map(Some).map_err(|e| e.to_string())
 }
 
 fn from_headers(id: &str, declared: &gpustub_cdecl::Declarations, names: &[&str]) -> String {
@@ -93,7 +68,10 @@ fn from_headers(id: &str, declared: &gpustub_cdecl::Declarations, names: &[&str]
         match results.classes.get(*name) {
             Some(ResultClass::Status) if is_setter(name) => {}
             Some(ResultClass::Status) => {
-                let arguments = out_parameters(function);
+                let arguments: Vec<String> = out_parameters(function)
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect();
                 if !arguments.is_empty() {
                     outs.insert(*name, arguments.join(", "));
                 }
@@ -131,40 +109,6 @@ fn is_setter(name: &str) -> bool {
     let rest = name.split("Set").skip(1);
     let mut is_word = rest.map(|rest| !rest.starts_with(|c: char| c.is_ascii_lowercase()));
     name.contains("_set_") || is_word.any(|is_word| is_word)
-}
-
-/// Arguments that may be out-parameters: pointers to what is not constant, of at most eight bytes, and no character. Of
-/// functions with other arguments than integers and pointers there are none, since their positions differ.
-fn out_parameters(function: &DeclaredFunction) -> Vec<String> {
-    let types = &function.types;
-    let Type::Function(signature) = types.get(function.function) else {
-        return Vec::new();
-    };
-    let mut arguments = Vec::new();
-    for (index, argument) in signature.iter().skip(1).enumerate() {
-        let pointee = match types.get(*argument) {
-            Type::Integer(_) | Type::Enum { .. } => continue,
-            Type::Pointer(pointee) => *pointee,
-            _ => return Vec::new(),
-        };
-        if types.is_constant(pointee) {
-            continue;
-        }
-        match types.get(pointee) {
-            Type::Pointer(_) => arguments.push(index.to_string()),
-            Type::Integer(bits @ 16..=64) | Type::Float(bits) => {
-                arguments.push(match bits {
-                    64 => index.to_string(),
-                    bits => format!("{{ arg = {index}, size = {} }}", bits / 8),
-                });
-            }
-            Type::Enum { size, .. } => {
-                arguments.push(format!("{{ arg = {index}, size = {} }}", size / 8));
-            }
-            _ => {}
-        }
-    }
-    arguments
 }
 
 #[cfg(test)]

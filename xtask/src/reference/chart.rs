@@ -1,5 +1,6 @@
 //! `docs/images/functions.svg`: functions of each release, in a panel for each library.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use gpustub_core::library::Library;
@@ -39,41 +40,41 @@ pub fn svg() -> String {
     svg + "</svg>\n"
 }
 
-/// Whether a release has a function.
-fn has(symbol: &Symbol, release: Version) -> bool {
-    let mut ranges = symbol.releases.iter();
-    symbol.releases.is_empty() || ranges.any(|(from, to)| (*from..=*to).contains(&release))
+/// Functions of a release.
+fn functions(library: &Library, release: Version) -> BTreeSet<&str> {
+    let is_accepted = move |symbol: &Symbol| symbol.is_on("linux") && symbol.is_in(release);
+    let functions = library.symbols.functions_among(is_accepted);
+    functions.map(|symbol| symbol.name.as_str()).collect()
 }
 
 fn panel(svg: &mut String, library: &Library) {
     let releases = &library.symbols.releases;
-    let functions: Vec<&Symbol> = library.symbols.functions_on("linux").collect();
-    let count = |release| {
-        functions
-            .iter()
-            .filter(|symbol| has(symbol, release))
-            .count()
-    };
-    let counts: Vec<usize> = releases.iter().map(|release| count(*release)).collect();
-    let most = counts.iter().copied().max().unwrap_or(1).max(1);
+    let functions: Vec<BTreeSet<&str>> = (releases.iter())
+        .map(|release| functions(library, *release))
+        .collect();
+    let most = functions
+        .iter()
+        .map(BTreeSet::len)
+        .max()
+        .unwrap_or(1)
+        .max(1);
     let (Some(first), Some(last), Some(newest)) =
-        (releases.first(), releases.last(), counts.last())
+        (releases.first(), releases.last(), functions.last())
     else {
         return;
     };
     let _ = writeln!(
         svg,
-        "<text x=\"8\" y=\"16\">{}: {newest}</text>",
-        library.id
+        "<text x=\"8\" y=\"16\">{}: {}</text>",
+        library.id,
+        newest.len()
     );
     let base = 24 + BARS.1;
     let step = (BARS.0 / releases.len()).min(MAX_STEP);
-    for (index, (release, total)) in releases.iter().zip(&counts).enumerate() {
-        let added = match index.checked_sub(1).map(|before| releases[before]) {
-            Some(before) => functions
-                .iter()
-                .filter(|symbol| has(symbol, *release) && !has(symbol, before))
-                .count(),
+    for (index, release) in releases.iter().enumerate() {
+        let total = functions[index].len();
+        let added = match index.checked_sub(1) {
+            Some(before) => functions[index].difference(&functions[before]).count(),
             None => 0,
         };
         let (x, width) = (8 + index * step, step - 2);

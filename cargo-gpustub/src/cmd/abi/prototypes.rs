@@ -72,7 +72,7 @@ impl Prototypes {
         prototypes
     }
 
-    /// Prototypes of a function, ascending; empty: no header in C declares it.
+    /// Prototypes of a function, ascending; empty: no header in C that was compared declares it.
     pub fn get(&self, name: &str) -> Vec<Prototype> {
         let Some(mut lines) = self.lines.get(name) else {
             return Vec::new();

@@ -21,8 +21,10 @@ pub struct Source {
 pub struct Change {
     /// First release.
     pub since: Version,
-    /// Number of the variant in its group; `None`: the function is not exported.
+    /// Number of the variant in its group; `None`: the function is not exported, or not as headers declare it.
     pub variant: Option<u32>,
+    /// Whether the function is exported.
+    pub is_exported: bool,
     /// Difference from the variant before, if headers show one.
     pub difference: Option<&'static str>,
 }
@@ -59,7 +61,8 @@ impl Source {
     /// All functions of the library, sorted by name.
     pub fn records(&self) -> Vec<Record<'_>> {
         let mut records: Vec<Record<'_>> = Vec::new();
-        for symbol in self.library.symbols.functions() {
+        let symbols = self.library.symbols.symbols.iter();
+        for symbol in symbols.filter(|symbol| !symbol.kind.is_data()) {
             match records.last_mut() {
                 Some(record) if record.name == symbol.name => record.symbols.push(symbol),
                 _ => records.push(Record {
@@ -74,24 +77,21 @@ impl Source {
 }
 
 impl Record<'_> {
+    /// Whether a release has the function.
+    fn is_in(&self, release: Version) -> bool {
+        self.symbols.iter().any(|symbol| symbol.is_in(release))
+    }
+
     /// Releases that have the function, as inclusive ranges; the end of the last is `None` if the newest has it.
     pub fn releases(&self) -> Vec<(Version, Option<Version>)> {
-        let all = &self.source.library.symbols.releases;
-        let (Some(&first), Some(&newest)) = (all.first(), all.last()) else {
-            return Vec::new();
-        };
-        let mut ranges: Vec<(Version, Version)> = Vec::new();
-        for symbol in &self.symbols {
-            match &symbol.releases[..] {
-                [] => ranges.push((first, newest)),
-                of_symbol => ranges.extend(of_symbol),
-            }
-        }
-        ranges.sort();
-        ranges.dedup();
-        ranges
-            .into_iter()
-            .map(|(since, until)| (since, (until != newest).then_some(until)))
+        let releases = &self.source.library.symbols.releases;
+        releases
+            .chunk_by(|a, b| self.is_in(*a) == self.is_in(*b))
+            .filter(|run| self.is_in(run[0]))
+            .map(|run| {
+                let until = run.last().copied();
+                (run[0], until.filter(|_| until != releases.last().copied()))
+            })
             .collect()
     }
 
@@ -116,11 +116,11 @@ impl Record<'_> {
             .library
             .abi
             .variants(self.name)
-            .unwrap_or_default()
-            .iter()
-            .map(|&(since, variant)| Change {
+            .into_iter()
+            .map(|(since, variant)| Change {
                 since,
                 variant,
+                is_exported: self.is_in(since),
                 difference: abi_difference(self.source.library, self.name, since),
             })
             .collect()
@@ -152,6 +152,15 @@ impl Record<'_> {
     pub fn returns(&self) -> Returns {
         let fallback = self.source.library.fallbacks.get(self.name);
         fallback.map_or(Returns::Status, |fallback| fallback.returns.clone())
+    }
+
+    /// Status code where the library is missing.
+    pub fn library_missing(&self) -> i32 {
+        let library = self.source.library;
+        let fallback = library.fallbacks.get(self.name);
+        fallback
+            .and_then(|fallback| fallback.status_if_missing)
+            .unwrap_or(library.status.library_missing)
     }
 
     /// Out-parameters that stubs write then.
@@ -223,7 +232,7 @@ impl Record<'_> {
             "sources": sources,
             "returns": returns(&self.returns()),
             "status": matches!(self.returns(), Returns::Status).then(|| json!({
-                "library_missing": status.library_missing,
+                "library_missing": self.library_missing(),
                 "missing": status.missing,
                 "refused": status.refused,
                 "unloading": status.unloading,

@@ -37,16 +37,17 @@ fn library(source: &Source) -> String {
     {
         row(&mut text, "headers", &format!("{first} to {last}"));
     }
-    row(&mut text, "status", &status(source));
+    let library_missing = library.status.library_missing;
+    row(&mut text, "status", &status(source, library_missing));
     text
 }
 
-/// Codes of functions that return a status.
-fn status(source: &Source) -> String {
+/// Codes of functions that return a status; `library_missing`: without the library.
+fn status(source: &Source, library_missing: i32) -> String {
     let status = &source.library.status;
     format!(
         "{} without the library, {} without the function, {} if refused",
-        code(source, status.library_missing),
+        code(source, library_missing),
         code(source, status.missing),
         code(source, status.refused),
     )
@@ -99,11 +100,12 @@ fn function(record: &Record<'_>) -> String {
     }
     let prototypes = record.prototypes();
     if prototypes.is_empty() {
-        row(
-            &mut text,
-            "prototype",
-            "unknown: no header in C declares it",
-        );
+        let reason = if record.source.library.abi.headers().is_empty() {
+            "unknown: headers of this library were not compared"
+        } else {
+            "unknown: no header in C that was compared declares it"
+        };
+        row(&mut text, "prototype", reason);
     }
     for prototype in prototypes {
         let title = match prototype.since {
@@ -116,7 +118,7 @@ fn function(record: &Record<'_>) -> String {
         row(&mut text, "ABI", &line);
     }
     let result = match record.returns() {
-        Returns::Status => status(record.source),
+        Returns::Status => status(record.source, record.library_missing()),
         other => returns(&other),
     };
     row(&mut text, "returns", &result);
@@ -148,6 +150,7 @@ fn variants(changes: &[Change]) -> Vec<String> {
         .map(|change| {
             let variant = match change.variant {
                 Some(number) => format!("variant {number}"),
+                None if change.is_exported => "not as headers declare it".to_owned(),
                 None => "not exported".to_owned(),
             };
             let difference = change

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gpustub_cdecl::Difference;
-use gpustub_core::abi_table::AbiEntry;
+use gpustub_core::abi_table::{AbiEntry, AbiTable};
 use gpustub_core::symbols::Symbol;
 use gpustub_core::version::{HeaderVersion, Version};
 
@@ -83,23 +83,29 @@ pub fn recorded(
     };
     let before = old_release.min(new_release);
     let last = old_release.max(new_release);
-    let variants = library.abi.variants(name).unwrap_or_default();
-    variants
-        .iter()
+    library
+        .abi
+        .variants(name)
+        .into_iter()
         .filter(|(since, _)| before < *since && *since <= last)
-        .filter_map(|(since, _)| Some((*since, abi_difference(library, name, *since)?)))
+        .filter_map(|(since, _)| Some((since, abi_difference(library, name, since)?)))
         .collect()
+}
+
+/// ABI table of two releases of one library, and the releases.
+fn releases(
+    old: &LibraryVersion,
+    new: &LibraryVersion,
+) -> Option<(&'static AbiTable, Version, Version)> {
+    let ((old_library, old_release), (new_library, new_release)) = (old.shipped?, new.shipped?);
+    (old_library.id == new_library.id).then_some((&old_library.abi, old_release, new_release))
 }
 
 /// ABI entry of a function of the old version in the new one, if both are releases of one library.
 fn abi_entry(name: &str, old: &LibraryVersion, new: &LibraryVersion) -> Option<AbiEntry> {
-    let ((old_library, old_release), (new_library, new_release)) = (old.shipped?, new.shipped?);
-    if old_library.id != new_library.id {
-        return None;
-    }
+    let (abi, old_release, new_release) = releases(old, new)?;
     let code = i32::try_from(new_release.code()).unwrap_or(i32::MAX);
-    let mut entry = old_library
-        .abi
+    let mut entry = abi
         .entries(name, HeaderVersion::parse(&old_release.to_string()))
         .into_iter()
         .find(|entry| entry.from <= code && code < entry.below)?;
@@ -117,8 +123,11 @@ fn change(
     differences: Option<Vec<Difference>>,
 ) -> Option<Change> {
     let name = old_function.name.clone();
-    let entry = abi_entry(&name, old, new);
-    if entry.is_some() || differences.is_some() {
+    let is_changed = releases(old, new).is_some_and(|(abi, old_release, new_release)| {
+        abi.is_changed(&name, old_release, new_release)
+    });
+    if is_changed || differences.is_some() {
+        let entry = abi_entry(&name, old, new).filter(|_| is_changed);
         return Some(Change::Abi(name, entry, differences.unwrap_or_default()));
     }
     let old_version = symbol_version(old_function);

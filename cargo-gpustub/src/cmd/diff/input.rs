@@ -79,13 +79,8 @@ fn read_shipped(
         diagnostics.push(Diagnostic::error(&UNKNOWN_VERSION, message).help(help));
         return None;
     };
-    let functions = library.symbols.functions_on(system).filter(|symbol| {
-        let ranges = &symbol.releases;
-        ranges.is_empty()
-            || ranges
-                .iter()
-                .any(|(first, last)| (*first..=*last).contains(&version))
-    });
+    let is_accepted = |symbol: &Symbol| symbol.is_on(system) && symbol.is_in(version);
+    let functions = library.symbols.functions_among(is_accepted);
     Some(LibraryVersion {
         name: argument.to_owned(),
         functions: functions.cloned().collect(),

@@ -29,7 +29,7 @@
 
 use super::{
     AbiEntry, AbiTable, AbiVariant, Adapter, Relation, RelationKind, Renamed, VersionedName, code,
-    insert_sorted, only_variant, variant_in, variants_within,
+    insert_sorted, library_variant, only_variant, variants_within,
 };
 use crate::version::{HeaderVersion, Version};
 
@@ -277,13 +277,4 @@ fn merge(entries: &mut Vec<AbiEntry>) {
         }
         is_equal
     });
-}
-
-/// Variant of a name in the libraries of a version, unless they have it with another ABI than their headers declare.
-fn library_variant(name: &VersionedName, version: Version) -> AbiVariant {
-    let is_avoided = name
-        .avoided
-        .iter()
-        .any(|versions| versions.contains(&version));
-    variant_in(name, version).filter(|_| !is_avoided)
 }

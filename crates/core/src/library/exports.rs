@@ -33,15 +33,15 @@ impl Library {
         // `libcudart.so` is a link: its soname is that of its target, whose major is unknown.
         let soname = Some(file).filter(|file| self.versioned_by_soname && file.contains(".so."));
         let mut exports = Vec::new();
+        let is_accepted = move |symbol: &Symbol| symbol.is_on(os) && is_in_any(symbol, &releases);
+        let functions = self.symbols.functions_among(is_accepted.clone());
         let data = self.symbols.symbols.iter();
-        let data = data.filter(|symbol| symbol.is_copied() && symbol.is_on(os));
-        for symbol in self.symbols.functions_on(os).chain(data) {
-            if is_in_any(symbol, &releases) {
-                exports.push(Export {
-                    name: &symbol.name,
-                    version: symbol.version.as_deref().or(soname),
-                });
-            }
+        let data = data.filter(|symbol| symbol.is_copied() && is_accepted(symbol));
+        for symbol in functions.chain(data) {
+            exports.push(Export {
+                name: &symbol.name,
+                version: symbol.version.as_deref().or(soname),
+            });
         }
         exports
     }
@@ -49,11 +49,5 @@ impl Library {
 
 /// Whether the library of one of these releases has the symbol; of no releases, whether one may have it.
 fn is_in_any(symbol: &Symbol, releases: &[Version]) -> bool {
-    symbol.releases.is_empty()
-        || releases.is_empty()
-        || symbol.releases.iter().any(|(first, last)| {
-            releases
-                .iter()
-                .any(|release| (*first..=*last).contains(release))
-        })
+    releases.is_empty() || releases.iter().any(|release| symbol.is_in(*release))
 }

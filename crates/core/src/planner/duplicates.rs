@@ -6,8 +6,9 @@ use super::Planner;
 use crate::by_name::ByName;
 use crate::diag::{DUPLICATE_FUNCTION, DUPLICATE_STUB_NAME, Diagnostic, listing};
 use crate::library::{Library, c_name};
-use crate::manifest::Stub;
+use crate::manifest::{Stub, is_same_feature};
 use crate::plan::{Function, LibraryPlan};
+use crate::spanned::Spanned;
 
 impl Planner<'_> {
     /// Checks that ids differ as parts of C names as well.
@@ -30,6 +31,22 @@ impl Planner<'_> {
             Some(stub) => stub.id.span.clone(),
             None => 0..0,
         }
+    }
+
+    /// Whether each of two libraries requires a cargo feature that the other does not.
+    fn are_alternatives(&self, first: &str, second: &str) -> bool {
+        let [first, second] = [first, second].map(|id| {
+            let stub = self.manifest.stubs.iter().find(|stub| stub.id.value == id);
+            stub.map_or(&[][..], |stub| &stub.required_features.0)
+        });
+        let has_own = |features: &[Spanned<String>], others: &[Spanned<String>]| {
+            features.iter().any(|feature| {
+                let is_same =
+                    |other: &Spanned<String>| is_same_feature(&feature.value, &other.value);
+                !others.iter().any(is_same)
+            })
+        };
+        has_own(first, second) && has_own(second, first)
     }
 
     pub fn check_link_names(&mut self, libraries: &[LibraryPlan]) {
@@ -58,10 +75,12 @@ impl Planner<'_> {
                 // A name in three libraries is reported for neighbours only.
                 let between = &later[..later_index];
                 names.retain(|name| !between.iter().any(|planned| has_function(planned, name)));
-                if names.is_empty() {
+                let id = &second.library.id;
+                let are_alternatives = self.are_alternatives(&first.library.id, id);
+                // `sync` does not know which features a build enables.
+                if names.is_empty() || (are_alternatives && self.inputs.features.is_none()) {
                     continue;
                 }
-                let id = &second.library.id;
                 let message = format!(
                     "`{}` and `{id}` both have {}",
                     first.library.id,
@@ -69,7 +88,9 @@ impl Planner<'_> {
                 );
                 let is_shipped =
                     |planned: &LibraryPlan| Library::builtin(&planned.library.id).is_some();
-                let help = if is_shipped(first) && is_shipped(second) {
+                let help = if are_alternatives {
+                    "one program has one of the two: enable the features of one only"
+                } else if is_shipped(first) && is_shipped(second) {
                     "one program has one of the two: remove the other, or name a feature for each in `required-features`"
                 } else {
                     "remove them from the symbol list of one of the two"

@@ -141,13 +141,8 @@ fn exclusion(stub: &Stub, major: u32) -> Option<(String, String)> {
 
 /// Whether a version of a library has a function.
 fn has_function(library: &Library, name: &str, version: &Version) -> bool {
-    library.symbols.lookup(name).iter().any(|symbol| {
-        symbol.releases.is_empty()
-            || symbol
-                .releases
-                .iter()
-                .any(|(first, last)| first <= version && version <= last)
-    })
+    let mut symbols = library.symbols.lookup(name).iter();
+    symbols.any(|symbol| symbol.is_in(*version))
 }
 
 fn unknown_load_name(workspace: &WorkspaceFacts<'_>, findings: &mut Findings) {
