@@ -32,6 +32,7 @@ mod modules;
 mod nvcc;
 mod nvcc_report;
 mod nvlink;
+pub(crate) mod requested;
 mod runtime;
 mod shared;
 pub mod sources;

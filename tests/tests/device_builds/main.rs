@@ -11,6 +11,7 @@ mod launches;
 mod lto;
 mod modules;
 mod recipes;
+mod requested;
 mod sources;
 mod variables;
 mod visibility;
