@@ -22,6 +22,7 @@ mod libraries;
 mod offers;
 mod own;
 mod own_data;
+mod own_headers;
 mod refusals;
 mod renames;
 mod repair;

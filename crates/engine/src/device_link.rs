@@ -14,6 +14,7 @@
 mod beside;
 mod closure;
 mod compile;
+mod compiler;
 mod context;
 mod describe;
 mod directories;

@@ -3,12 +3,12 @@
 //! The archive contains no device link. nvlink silently skips a whole archive that contains one, and a
 //! process can register an object's kernels only once.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use super::closure::inherited;
-use super::context::{BuildContext, Compilers, Context};
+use super::compiler::{Compiler, Compilers};
+use super::context::{BuildContext, Context};
 use super::hip::Clang;
 use super::jobs::Tokens;
 use super::metadata::{DeviceLibrary, Object};
@@ -47,39 +47,6 @@ fn compile_error(build: &BuildContext, unit: &Unit, command: &str, output: &Outp
         inherited: &inherited,
     };
     error.into_error(command, output)
-}
-
-/// Compiler of one vendor's code.
-#[derive(Clone, Copy)]
-pub(super) enum Compiler<'a> {
-    Nvcc(&'a Nvcc),
-    Clang(&'a Clang),
-}
-
-impl Compiler<'_> {
-    /// Vendor of the code.
-    fn vendor(self) -> Vendor {
-        match self {
-            Self::Nvcc(_) => Vendor::Nvidia,
-            Self::Clang(_) => Vendor::Amd,
-        }
-    }
-
-    /// Text that fingerprints store of a command.
-    fn key(self, command: &Command) -> String {
-        match self {
-            Self::Nvcc(nvcc) => nvcc.key(command),
-            Self::Clang(clang) => clang.key(command),
-        }
-    }
-
-    /// Error for a command that did not start.
-    fn cannot_run(self, error: &io::Error) -> Error {
-        match self {
-            Self::Nvcc(nvcc) => nvcc.cannot_run(&nvcc.compile(), error),
-            Self::Clang(clang) => clang.cannot_run(error),
-        }
-    }
 }
 
 /// The compilers of a library's code: nvcc first.

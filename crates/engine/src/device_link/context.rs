@@ -6,9 +6,7 @@ use gpustub_core::manifest::DeviceModule;
 
 use super::directories::Directories;
 use super::disabled::Disabled;
-use super::hip::Clang;
 use super::metadata::{DeviceLibrary, Stubs};
-use super::nvcc::Nvcc;
 use crate::env::Env;
 use crate::error::{Error, SourceText};
 use crate::toolchain::{Linker, Toolchain};
@@ -44,14 +42,6 @@ impl Context<'_> {
             out_dir: Some(self.out_dir()),
         }
     }
-}
-
-/// The compilers that the libraries of a package need.
-pub(super) struct Compilers {
-    /// For architectures of NVIDIA.
-    pub(super) nvcc: Option<Nvcc>,
-    /// For architectures of AMD.
-    pub(super) clang: Option<Clang>,
 }
 
 /// The compile steps of a package: its libraries and its compilers.

@@ -12,7 +12,8 @@ use gpustub_core::gpu_arch::ArchKind;
 use gpustub_core::manifest::{DeviceCode, DeviceModule, Manifest};
 
 use super::closure::inherited;
-use super::compile::{self, Compiler, Unit};
+use super::compile::{self, Unit};
+use super::compiler::Compiler;
 use super::context::{BuildContext, Context};
 use super::directories::Directories;
 use super::metadata::DeviceLibrary;

@@ -9,7 +9,7 @@ use gpustub_core::gpu_arch::{Arch, ArchKind, chooses_archs};
 use gpustub_core::manifest::DeviceLink;
 use gpustub_core::text::join;
 
-use super::compile::Compiler;
+use super::compiler::Compiler;
 use super::lto;
 use super::metadata::DeviceLibrary;
 use super::nvcc::Nvcc;
