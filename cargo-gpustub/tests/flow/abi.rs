@@ -101,7 +101,7 @@ fn facts_about_functions() {
             "cutensor",
             "cutensorBlockSparseContract",
             "/releases",
-            json!([{ "since": "2.0", "until": null }]),
+            json!([{ "since": "2.0", "until": null, "lacking": null }]),
         ),
         (
             "cutensor",
