@@ -159,10 +159,8 @@ fn functions(stub: &StubPlan) -> String {
                 .count();
             let copies_of_data = match copies {
                 0 => String::new(),
-                count => format!(
-                    ", {} of data",
-                    number(count, "copy").replace("copys", "copies")
-                ),
+                1 => ", 1 copy of data".to_owned(),
+                count => format!(", {count} copies of data"),
             };
             format!(
                 "{} {}{copies_of_data}{headers}",
