@@ -2,6 +2,7 @@
  * loader's directories. */
 #define SINGLE_UNIT
 #include "format.c"
+#include "process.c"
 #include "dynamic.c"
 #include "image.c"
 #include "loader.c"
