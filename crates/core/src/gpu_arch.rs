@@ -16,12 +16,25 @@ pub enum Vendor {
     Amd,
 }
 
+impl Vendor {
+    /// Architectures of its GPUs.
+    pub fn select(self, archs: impl IntoIterator<Item = Arch>) -> Vec<Arch> {
+        let archs = archs.into_iter();
+        archs.filter(|arch| arch.vendor() == self).collect()
+    }
+
+    /// Whether one of the architectures is of its GPUs.
+    pub fn is_in(self, archs: impl IntoIterator<Item = Arch>) -> bool {
+        archs.into_iter().any(|arch| arch.vendor() == self)
+    }
+}
+
 /// One architecture. Sorted by vendor, then by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Arch {
-    /// Of CUDA.
+    /// Architecture of CUDA.
     Nvidia(NvidiaArch),
-    /// Of HIP.
+    /// Architecture of HIP.
     Amd(AmdArch),
 }
 

@@ -39,10 +39,9 @@ impl Input {
         let watched = if path.exists() { &name } else { "Cargo.toml" };
         directives.push(Directive::RerunIfChanged(watched.to_owned()));
 
-        #[cfg_attr(not(feature = "device-link"), allow(unused_mut))]
-        let (mut manifest, mut diagnostics) = Manifest::parse(&name, &text);
+        let (manifest, mut diagnostics) = Manifest::parse(&name, &text);
         #[cfg(feature = "device-link")]
-        crate::device_link::requested::apply(&settings.env, &mut manifest.device_links)?;
+        let manifest = crate::device_link::requested::apply(&settings.env, manifest)?;
         let mut texts = ByName::new();
         texts.insert(&name, text);
         let mut inputs = Inputs::default();

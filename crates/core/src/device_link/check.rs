@@ -152,14 +152,10 @@ impl LinkFaults {
                 continue;
             }
             // The device link of a vendor is over the libraries that have code for it.
-            let has_vendor = |requested: Arch| {
-                let mut vendors = archs.iter().map(|arch| arch.vendor());
-                vendors.any(|vendor| vendor == requested.vendor())
-            };
             let missing: Vec<Arch> = requested
                 .iter()
                 .copied()
-                .filter(|&requested| has_vendor(requested))
+                .filter(|requested| requested.vendor().is_in(archs.iter().copied()))
                 .filter(|&requested| !archs.iter().any(|arch| arch.serves(requested)))
                 .collect();
             if !missing.is_empty() {

@@ -39,14 +39,13 @@ impl Planner<'_> {
             let stub = self.manifest.stubs.iter().find(|stub| stub.id.value == id);
             stub.map_or(&[][..], |stub| &stub.required_features.0)
         });
-        let has_own = |features: &[Spanned<String>], others: &[Spanned<String>]| {
-            features.iter().any(|feature| {
-                let is_same =
-                    |other: &Spanned<String>| is_same_feature(&feature.value, &other.value);
-                !others.iter().any(is_same)
-            })
+        let lacks = |features: &[Spanned<String>], required: &Spanned<String>| {
+            !features
+                .iter()
+                .any(|feature| is_same_feature(&feature.value, &required.value))
         };
-        has_own(first, second) && has_own(second, first)
+        first.iter().any(|feature| lacks(second, feature))
+            && second.iter().any(|feature| lacks(first, feature))
     }
 
     pub fn check_link_names(&mut self, libraries: &[LibraryPlan]) {

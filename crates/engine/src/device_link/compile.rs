@@ -63,8 +63,7 @@ pub(super) fn compilers<'a>(
 
 /// Whether a library has code for GPUs of a vendor.
 pub(super) fn has_vendor(library: &DeviceLink, vendor: Vendor) -> bool {
-    let mut archs = library.archs.iter();
-    archs.any(|arch| arch.value.vendor() == vendor)
+    vendor.is_in(library.archs.iter().map(|arch| arch.value))
 }
 
 /// One source to be compiled.
@@ -218,9 +217,8 @@ fn clang_command(
 }
 
 /// Architectures of one vendor.
-fn archs(library: &DeviceLink, vendor: Vendor) -> impl Iterator<Item = Arch> {
-    let archs = library.archs.iter().map(|arch| arch.value);
-    archs.filter(move |arch| arch.vendor() == vendor)
+fn archs(library: &DeviceLink, vendor: Vendor) -> Vec<Arch> {
+    vendor.select(library.archs.iter().map(|arch| arch.value))
 }
 
 /// Adds the directories, macros and options of required libraries.

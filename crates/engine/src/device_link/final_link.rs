@@ -90,17 +90,12 @@ pub(super) fn link(
         }
     }
     let stubbed = context.stubs != Stubs::None || closure.iter().any(|l| l.stubs != Stubs::None);
-    let (with_hip, members): (Vec<_>, Vec<_>) = (
-        members
-            .iter()
-            .copied()
-            .filter(|m| hip::has_code(m))
-            .collect(),
-        members
-            .into_iter()
-            .filter(|m| nvlink::has_code(m))
-            .collect(),
-    );
+    let members_with_code = |vendor| {
+        let with_code = members.iter().filter(|member| member.has_code(vendor));
+        Vec::from_iter(with_code.copied())
+    };
+    let hip_members = members_with_code(Vendor::Amd);
+    let members = members_with_code(Vendor::Nvidia);
     let mut objects = Vec::new();
     match link.role {
         LinkRole::UseFinal(_) => objects.push(keep_final(context, &members, &dir)?),
@@ -121,15 +116,12 @@ pub(super) fn link(
         version_script,
         ..host_link(context, closure, &link, stubbed, &dir)?
     };
-    if !with_hip.is_empty() {
+    if !hip_members.is_empty() {
         let clang = Clang::find(context.env, &context.env.cargo_text("TARGET")?)?;
         directives.extend(clang.watched()?);
-        objects.push(link_hip_code(context, &clang, &link, &with_hip, &dir)?);
-        let is_stubbed = context.has_hip_stubs || closure.iter().any(|l| l.hip_stubs);
-        if !is_stubbed {
-            host_link
-                .runtime
-                .add_hip(&clang, &context.env.cargo_text("TARGET")?);
+        objects.push(link_hip_code(context, &clang, &link, &hip_members, &dir)?);
+        if !context.has_hip_stubs && closure.iter().all(|library| !library.hip_stubs) {
+            host_link.runtime.add_hip(&clang);
         }
     }
     host_link.objects = objects;
@@ -173,10 +165,9 @@ fn link_hip_code(
     members: &[&DeviceLibrary],
     dir: &Path,
 ) -> Result<PathBuf, Error> {
-    let archs = link.archs.iter().copied();
     let inputs = hip::LinkInputs {
         clang,
-        archs: &Vec::from_iter(archs.filter(|arch| arch.vendor() == Vendor::Amd)),
+        archs: &Vendor::Amd.select(link.archs.iter().copied()),
         members,
         opt_level: &context.env.cargo_text("OPT_LEVEL")?,
         dir: &dir.join("hip"),

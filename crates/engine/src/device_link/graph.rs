@@ -1,10 +1,10 @@
 //! Libraries as a graph for the planner of core.
 
 use gpustub_core::device_link::{Graph, Link, Node, NodeForm, NodeKind};
+use gpustub_core::gpu_arch::Vendor;
 use gpustub_core::manifest::LibraryType;
 
 use super::metadata::DeviceLibrary;
-use super::nvlink;
 
 /// Creates a node for each library, in their order.
 pub(super) fn from_libraries(libraries: &[DeviceLibrary]) -> Graph {
@@ -41,7 +41,7 @@ fn node(library: &DeviceLibrary) -> Node {
     };
     let mut node = Node::new(&library.name, kind, form);
     node.archs = library.archs.clone();
-    let has_cuda = kind == NodeKind::Rdc && nvlink::has_code(library);
+    let has_cuda = kind == NodeKind::Rdc && library.has_code(Vendor::Nvidia);
     node.cudart = has_cuda.then_some(library.cudart);
     node.links = library
         .requires

@@ -4,4 +4,4 @@ mod clang;
 mod link;
 
 pub(super) use clang::Clang;
-pub(super) use link::{LinkInputs, has_code, link};
+pub(super) use link::{LinkInputs, link};

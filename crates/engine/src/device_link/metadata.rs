@@ -19,7 +19,7 @@
 use std::path::{Path, PathBuf};
 
 use gpustub_core::diag::IO_ERROR;
-use gpustub_core::gpu_arch::Arch;
+use gpustub_core::gpu_arch::{Arch, Vendor};
 use gpustub_core::manifest::{Cudart, LibraryType};
 
 use crate::error::{Error, Location};
@@ -97,6 +97,12 @@ const TYPES: [LibraryType; 2] = [LibraryType::Static, LibraryType::Shared];
 const CUDARTS: [Cudart; 3] = [Cudart::Shared, Cudart::Static, Cudart::None];
 
 impl DeviceLibrary {
+    /// Whether it has code for a vendor's GPUs. Unknown architectures are those of an archive of CUDA.
+    pub(super) fn has_code(&self, vendor: Vendor) -> bool {
+        let is_unknown = vendor == Vendor::Nvidia && self.archs.is_empty();
+        is_unknown || vendor.is_in(self.archs.iter().copied())
+    }
+
     /// The shared library with the stubs of its package.
     pub(super) fn shared_stubs(&self) -> Option<&Path> {
         match &self.stubs {

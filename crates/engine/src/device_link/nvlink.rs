@@ -38,10 +38,9 @@ pub(super) fn link(
     object: &Path,
     renames: Option<&Path>,
 ) -> Result<Vec<String>, Error> {
-    let archs = link.archs.iter().copied();
     let inputs = LinkInputs {
         nvcc,
-        archs: &Vec::from_iter(archs.filter(|arch| arch.vendor() == Vendor::Nvidia)),
+        archs: &Vendor::Nvidia.select(link.archs.iter().copied()),
         lto: link.lto,
         members,
         dir,
@@ -217,12 +216,6 @@ const NO_ARCH: &str = "SM Arch ('";
 
 /// Part of the id of libcudadevrt's object (13.5: `_0afad4c0_22_cuda_device_runtime_cu_f78b5b52_735892`).
 const DEVRT: &str = "_cuda_device_runtime_cu_";
-
-/// Whether a library has code for CUDA.
-pub(super) fn has_code(library: &DeviceLibrary) -> bool {
-    let mut archs = library.archs.iter();
-    library.archs.is_empty() || archs.any(|arch| arch.vendor() == Vendor::Nvidia)
-}
 
 /// Whether kernels of the libraries launch kernels.
 pub(super) fn has_devrt(members: &[&DeviceLibrary]) -> bool {

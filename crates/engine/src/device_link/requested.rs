@@ -2,7 +2,7 @@
 
 use gpustub_core::diag::INVALID_VALUE;
 use gpustub_core::gpu_arch::Arch;
-use gpustub_core::manifest::{DeviceCode, DeviceLink, Spanned};
+use gpustub_core::manifest::{DeviceCode, DeviceLink, Manifest, Spanned};
 
 use crate::env::Env;
 use crate::error::Error;
@@ -10,17 +10,16 @@ use crate::error::Error;
 /// Variable with architectures, separated by commas or spaces.
 const NAME: &str = "GPUSTUB_DEVICE_ARCHS";
 
-/// Replaces the architectures of libraries by the requested ones, if the variable is set. A table keeps its vendors: one
-/// for CUDA alone is not compiled for AMD.
-pub(crate) fn apply(env: &Env, libraries: &mut [DeviceLink]) -> Result<(), Error> {
-    if libraries.is_empty() {
-        return Ok(());
+/// The manifest with the requested architectures, if the variable is set. A table keeps its vendors: one for CUDA alone is
+/// not compiled for AMD.
+pub(crate) fn apply(env: &Env, mut manifest: Manifest) -> Result<Manifest, Error> {
+    if !manifest.device_links.is_empty() {
+        let requested = read(env)?;
+        for library in &mut manifest.device_links {
+            replace(library, &requested);
+        }
     }
-    let requested = read(env)?;
-    for library in libraries {
-        replace(library, &requested);
-    }
-    Ok(())
+    Ok(manifest)
 }
 
 fn read(env: &Env) -> Result<Vec<Arch>, Error> {
@@ -43,15 +42,10 @@ fn replace(library: &mut DeviceLink, requested: &[Arch]) {
     let Some(span) = declared.first().map(|arch| arch.span.clone()) else {
         return;
     };
-    let vendor_is_declared = |arch: &Arch| {
-        let mut declared = declared.iter();
-        declared.any(|declared| declared.value.vendor() == arch.vendor())
-    };
-    let archs: Vec<Arch> = requested
-        .iter()
-        .copied()
-        .filter(vendor_is_declared)
-        .collect();
+    let is_of_declared_vendor =
+        |arch: &Arch| arch.vendor().is_in(declared.iter().map(|arch| arch.value));
+    let requested = requested.iter().copied();
+    let archs: Vec<Arch> = requested.filter(is_of_declared_vendor).collect();
     // A finished archive has the code that it has: its device link is for what this serves.
     let is_served = |arch: &Arch| declared.iter().any(|declared| declared.value.serves(*arch));
     let is_external = matches!(library.code, DeviceCode::External { .. });
@@ -65,4 +59,50 @@ fn replace(library: &mut DeviceLink, requested: &[Arch]) {
             span: span.clone(),
         })
         .collect();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_keep_their_vendors_and_archives_what_they_have() {
+        for (code, declared, requested, expected) in [
+            (
+                "sources = ['a.cu']",
+                "'sm_80', 'compute_90'",
+                "sm_86",
+                "sm_86",
+            ),
+            (
+                "sources = ['a.cu']",
+                "'sm_80', 'gfx90a'",
+                "gfx942,sm_86",
+                "gfx942 sm_86",
+            ),
+            ("sources = ['a.cu']", "'sm_80', 'gfx90a'", "sm_86", "sm_86"),
+            ("sources = ['a.cu']", "'gfx90a'", "sm_86", "gfx90a"),
+            ("sources = ['a.cu']", "'sm_80'", "", "sm_80"),
+            ("prebuilt = 'a.a'", "'sm_80', 'sm_90'", "sm_86", "sm_86"),
+            (
+                "prebuilt = 'a.a'",
+                "'sm_80', 'sm_90'",
+                "sm_75",
+                "sm_80 sm_90",
+            ),
+        ] {
+            let text = format!("schema = 1\n[device-link.a]\n{code}\narchs = [{declared}]\n");
+            let (mut manifest, diagnostics) = Manifest::parse("GpuStub.toml", &text);
+            assert_eq!(diagnostics, []);
+            let names = requested.split(',').filter_map(Arch::parse);
+            let library = &mut manifest.device_links[0];
+            replace(library, &Vec::from_iter(names));
+            let archs: Vec<String> = library
+                .archs
+                .iter()
+                .map(|arch| arch.value.to_string())
+                .collect();
+            assert_eq!(archs.join(" "), expected, "{code} {declared} {requested}");
+        }
+    }
 }

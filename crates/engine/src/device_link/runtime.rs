@@ -34,8 +34,8 @@ pub(super) fn cudadevrt(nvcc: &Nvcc) -> Result<PathBuf, Error> {
 
 impl Runtime {
     /// Adds the HIP runtime.
-    pub(super) fn add_hip(&mut self, clang: &Clang, triple: &str) {
-        self.dirs.extend(clang.library_dir(triple));
+    pub(super) fn add_hip(&mut self, clang: &Clang) {
+        self.dirs.extend(clang.library_dir());
         self.libraries.push(("dylib", "amdhip64"));
     }
 

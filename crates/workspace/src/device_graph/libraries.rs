@@ -37,8 +37,7 @@ impl<'a> Builder<'a> {
         let mut node = Node::new(self.names.library(index, id), kind, form);
         node.origin = self.origin(index, &declared.name.span);
         node.archs = declared.archs.iter().map(|arch| arch.value).collect();
-        let is_cuda = |arch: &Arch| arch.vendor() == Vendor::Nvidia;
-        let has_cuda = kind == NodeKind::Rdc && node.archs.iter().any(is_cuda);
+        let has_cuda = kind == NodeKind::Rdc && Vendor::Nvidia.is_in(node.archs.iter().copied());
         node.cudart = has_cuda.then_some(declared.cudart);
         match &declared.code {
             DeviceCode::External { prebuilt, .. } => {

@@ -20,13 +20,18 @@ use crate::fingerprint;
 pub(in crate::device_link) struct Clang {
     program: PathBuf,
     /// Directory with `include/hip`: `--rocm-path`.
-    pub(in crate::device_link) root: PathBuf,
-    /// Device libraries, where `--rocm-path` does not lead to them: Debian's directory has the target's name.
-    device_libraries: Option<PathBuf>,
+    root: PathBuf,
+    /// Directory of libraries with the target's name, as Debian's packages have.
+    target_lib: PathBuf,
     /// PATH of its commands: clang runs the lld and clang-offload-bundler of PATH, and those of another release reject
     /// its code.
     path: OsString,
+    /// Values of the variables that it reads, for fingerprints.
+    surroundings: String,
 }
+
+/// Variables that clang reads (Clang's manual, "Command Guide"; `RocmInstallationDetector` of its driver).
+const READ_BY_CLANG: [&str; 3] = ["CPATH", "CPLUS_INCLUDE_PATH", "HIP_DEVICE_LIB_PATH"];
 
 /// Programs that clang runs for a device link.
 const TOOLS: [&str; 2] = ["clang-offload-bundler", "lld"];
@@ -82,13 +87,19 @@ impl Clang {
                 join(&tried, ", ")
             )));
         };
-        let beside = root.join(format!("lib/{}", triple.replace("-unknown", "")));
-        let device_libraries = beside.join("amdgcn/bitcode");
+        let state = fs::canonicalize(&program).ok();
+        let mut surroundings = format!(" {:?}", state.and_then(|file| fingerprint::state(&file)));
+        for name in READ_BY_CLANG {
+            if let Some(value) = env.get(name) {
+                surroundings += &format!(" {name}={value:?}");
+            }
+        }
         Ok(Self {
             path: path_of_commands(env, &program),
-            device_libraries: device_libraries.is_dir().then_some(device_libraries),
+            target_lib: root.join(format!("lib/{}", triple.replace("-unknown", ""))),
             root: root.clone(),
             program,
+            surroundings,
         })
     }
 
@@ -96,13 +107,16 @@ impl Clang {
     pub(super) fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.env("PATH", &self.path);
-        let mut option = OsString::from("--rocm-path=");
-        option.push(&self.root);
-        command.arg(option);
-        if let Some(dir) = &self.device_libraries {
-            let mut option = OsString::from("--rocm-device-lib-path=");
-            option.push(dir);
-            command.arg(option);
+        let mut add = |option: &str, value: &Path| {
+            let mut word = OsString::from(option);
+            word.push(value);
+            command.arg(word);
+        };
+        add("--rocm-path=", &self.root);
+        // `--rocm-path` does not lead to Debian's device libraries.
+        let device_libraries = self.target_lib.join("amdgcn/bitcode");
+        if device_libraries.is_dir() {
+            add("--rocm-device-lib-path=", &device_libraries);
         }
         // Objects of the newer driver register their kernels by a section of the whole image (LLVM 19): only a device
         // link in the same image could be over them, and one over some of them would register all.
@@ -117,10 +131,9 @@ impl Clang {
         command
     }
 
-    /// Text that fingerprints store of a command: the command, and the compiler's state.
+    /// Text that fingerprints store of a command: the command, and the other inputs of its result.
     pub(in crate::device_link) fn key(&self, command: &Command) -> String {
-        let state = fs::canonicalize(&self.program).map(|program| fingerprint::state(&program));
-        fingerprint::command_line(command) + &format!(" {:?}", state.ok().flatten())
+        fingerprint::command_line(command) + &self.surroundings
     }
 
     /// Directives that make cargo watch the programs.
@@ -135,10 +148,8 @@ impl Clang {
     }
 
     /// Directory of the HIP runtime, if it is below ROCm's.
-    pub(in crate::device_link) fn library_dir(&self, triple: &str) -> Option<PathBuf> {
-        let beside = format!("lib/{}", triple.replace("-unknown", ""));
-        ["lib", &beside]
-            .map(|dir| self.root.join(dir))
+    pub(in crate::device_link) fn library_dir(&self) -> Option<PathBuf> {
+        [self.root.join("lib"), self.target_lib.clone()]
             .into_iter()
             .find(|dir| dir.join("libamdhip64.so").exists())
     }

@@ -1,15 +1,16 @@
 //! One device link: clang over the objects of some libraries, which runs lld for each architecture.
 //!
 //! Each object of clang's older driver has a constructor that registers the object's kernels in the code object at
-//! `__hip_fatbin<id>`, whose handle is in `__hip_gpubin_handle<id>`. The object leaves the first undefined, and since
-//! LLVM 18 the second as well. All ids of a device link are one address here, so that its code is registered once.
+//! `__hip_fatbin<id>`, whose handle is in `__hip_gpubin_handle<id>`. The object leaves the first undefined, and if it has an
+//! id (LLVM 19, not 15) the second as well. All ids of a device link are one address here, so that its code is registered once.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gpustub_core::diag::{DEVICE_LINK_ERROR, IO_ERROR};
-use gpustub_core::gpu_arch::{Arch, Vendor};
+use gpustub_core::gpu_arch::Arch;
 
 use super::super::metadata::DeviceLibrary;
 use super::super::nvcc_report::{printed, shell};
@@ -29,12 +30,6 @@ pub(in crate::device_link) struct LinkInputs<'a> {
     pub(in crate::device_link) opt_level: &'a str,
     /// Directory of outputs.
     pub(in crate::device_link) dir: &'a Path,
-}
-
-/// Whether a library has code for AMD.
-pub(in crate::device_link) fn has_code(library: &DeviceLibrary) -> bool {
-    let mut archs = library.archs.iter();
-    library.built && archs.any(|arch| arch.vendor() == Vendor::Amd)
 }
 
 /// Makes the object of a device link, unless it is up to date. `tools` compiles it for the host.
@@ -63,7 +58,6 @@ pub(in crate::device_link) fn link(
     }
     fingerprint::invalidate(&object)?;
     let before = fingerprint::InputStates::read(&archives);
-    let mut ids = Vec::new();
     for (number, member) in inputs.members.iter().enumerate() {
         for (index, bytes) in objects(&member.archive)?.iter().enumerate() {
             let name = format!("{number}-{index}.o");
@@ -71,8 +65,8 @@ pub(in crate::device_link) fn link(
             fs::write(&path, bytes).map_err(|e| Error::io("write", &path, &e))?;
             command.arg(name);
         }
-        ids.extend(ids_of(&member.archive)?);
     }
+    let ids = ids(&archives)?;
     let output = command.output().map_err(|e| inputs.clang.cannot_run(&e))?;
     if !output.status.success() {
         return Err(link_error(&command, &printed(&output)));
@@ -100,7 +94,7 @@ const CODE: &str = "device.hipfb";
 const SOURCE: &str = "hip_link.S";
 
 /// Assembly of the object that defines what the objects with these ids leave undefined.
-fn source(ids: &[String]) -> String {
+fn source(ids: &BTreeSet<String>) -> String {
     let label = |name: String| format!(".globl {name}\n.hidden {name}\n{name}:\n");
     let codes: String = ids
         .iter()
@@ -115,7 +109,7 @@ fn source(ids: &[String]) -> String {
     )
 }
 
-/// The code object of an object; LLVM before 18 has no ids.
+/// The code object of an object; LLVM 15 has no ids.
 const FATBIN: &str = "__hip_fatbin";
 
 /// Its handle, which objects without an id define themselves.
@@ -124,17 +118,17 @@ const HANDLE: &str = "__hip_gpubin_handle";
 /// Symbol that names the id of an object (`-cuid`), with an underscore in front.
 const CUID: &str = "__hip_cuid";
 
-/// Ids of an archive's objects: one that is empty for all objects without an id.
-fn ids_of(archive: &Path) -> Result<Vec<String>, Error> {
-    let names = symbol_index::names(archive).map_err(|e| files::unread(archive, &e))?;
-    let mut ids: Vec<String> = Vec::new();
-    for name in names.unwrap_or_default() {
-        let id = name.strip_prefix(CUID).map(str::to_owned);
-        let unnamed = (name == HANDLE).then(String::new);
-        ids.extend(id.or(unnamed));
+/// Ids of the objects of archives, each once: an empty one for all objects without an id.
+fn ids(archives: &[PathBuf]) -> Result<BTreeSet<String>, Error> {
+    let mut ids = BTreeSet::new();
+    for archive in archives {
+        let names = symbol_index::names(archive).map_err(|e| files::unread(archive, &e))?;
+        for name in names.unwrap_or_default() {
+            let id = name.strip_prefix(CUID).map(str::to_owned);
+            let unnamed = (name == HANDLE).then(String::new);
+            ids.extend(id.or(unnamed));
+        }
     }
-    ids.sort();
-    ids.dedup();
     Ok(ids)
 }
 
@@ -164,7 +158,7 @@ fn link_error(command: &Command, text: &str) -> Error {
         "clang cannot link the device code for AMD",
     )
     .output(text.as_bytes());
-    let error = if text.contains("undefined") {
+    let error = if text.contains("error: undefined") {
         error.help(
             "the library that defines it belongs into `requires` of the one that calls it; its definition has to be \
              a `__device__` one, in a source of a table with the same `archs`",
@@ -177,4 +171,49 @@ fn link_error(command: &Command, text: &str) -> Error {
         error
     };
     error.command(&shell(command))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(dir: &Path, words: &[&str]) {
+        let mut command = Command::new(words[0]);
+        let status = command.args(&words[1..]).current_dir(dir).status().unwrap();
+        assert!(status.success(), "{words:?}");
+    }
+
+    /// Objects of LLVM 15 share a name, in all archives of a device link.
+    #[test]
+    fn ids_of_several_archives_are_defined_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        fs::write(dir.join(CODE), b"code").unwrap();
+        let mut archives = Vec::new();
+        for (name, symbol) in [("a", HANDLE), ("b", HANDLE), ("c", "__hip_cuid_1")] {
+            let text = format!(".data\n.globl {symbol}\n{symbol}: .byte 0\n");
+            fs::write(dir.join("x.s"), text).unwrap();
+            let archive = format!("{name}.a");
+            run(dir, &["cc", "-c", "x.s", "-o", "x.o"]);
+            run(dir, &["ar", "crs", &archive, "x.o"]);
+            archives.push(dir.join(archive));
+        }
+        let ids = ids(&archives).unwrap();
+        assert_eq!(Vec::from_iter(&ids), ["", "_1"]);
+        fs::write(dir.join(SOURCE), source(&ids)).unwrap();
+        run(dir, &["cc", "-c", SOURCE]);
+        let names = Command::new("nm")
+            .arg(dir.join("hip_link.o"))
+            .output()
+            .unwrap();
+        let names = String::from_utf8(names.stdout).unwrap();
+        let names: Vec<&str> = names
+            .lines()
+            .filter_map(|line| line.rsplit(' ').next())
+            .collect();
+        assert_eq!(
+            names,
+            ["__hip_fatbin", "__hip_fatbin_1", "__hip_gpubin_handle_1"]
+        );
+    }
 }
