@@ -61,6 +61,7 @@ codes! {
     MISSING_KEY "missing-key": "a mandatory key is missing";
     MISSING_LOAD_NAME "missing-load-name": "a library without a file name on the target's system";
     MISSING_NVCC "missing-nvcc": "no CUDA compiler";
+    MISSING_PTX "missing-ptx": "PTX in some libraries of a device link only";
     MISSING_SYMBOL_LIST "missing-symbol-list": "a symbol list that does not exist";
     MIXED_CUDART "mixed-cudart": "static and shared CUDA runtime in one process";
     NO_SYMBOLS "no-symbols": "an object file whose symbols are unknown";
