@@ -99,9 +99,39 @@ static uint32_t sum(const void *wrapper)
 #endif
 }
 
+/* Writes the objects of a device link to the directory OBJECTS: files `1.fatbin`, …. Version 2 of a
+ * wrapper has a list of them, from which drivers repeat the link for later GPUs. */
+static void write_objects(const void *wrapper)
+{
+#ifndef HIP
+    const char *directory = getenv("OBJECTS");
+    const struct {
+        int magic, version;
+        const void *data;
+        const unsigned char *const *objects;
+    } *link = wrapper;
+    if (!directory || link->version != 2)
+        return;
+    for (int i = 0; link->objects[i]; i++) {
+        char path[4200];
+        uint16_t header;
+        uint64_t size;
+        memcpy(&header, link->objects[i] + 6, sizeof header);
+        memcpy(&size, link->objects[i] + 8, sizeof size);
+        snprintf(path, sizeof path, "%s/%d.fatbin", directory, i + 1);
+        FILE *file = fopen(path, "wb");
+        if (!file || fwrite(link->objects[i], 1, header + size, file) != header + size || fclose(file))
+            SAY("%s is not written\n", path);
+    }
+#else
+    (void)wrapper;
+#endif
+}
+
 void **START(RegisterFatBinary)(void *wrapper)
 {
     void **handle = (void **)(handles + opened++);
+    write_objects(wrapper);
     SAY("open %d %s %08x\n", opened, place(wrapper), sum(wrapper));
     return handle;
 }

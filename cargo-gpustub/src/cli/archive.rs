@@ -92,11 +92,14 @@ pub struct ArchiveFind {
     /// A super-archive
     pub file: PathBuf,
     /// Symbol names as linkers see them
-    #[arg(required = true, value_name = "SYMBOL")]
+    #[arg(required_unless_present = "best", value_name = "SYMBOL")]
     pub symbols: Vec<String>,
     /// Only this view
     #[arg(long, value_name = "NAME")]
     pub view: Option<String>,
+    /// Only the view that a program would choose for TARGET (gfx1101, sm_86, x86-64-v3); without SYMBOL, print its name
+    #[arg(long, value_name = "TARGET", conflicts_with = "view")]
+    pub best: Option<String>,
     /// Output format: text, json
     #[arg(long, hide_possible_values = true, default_value = "text")]
     pub format: TextOrJson,

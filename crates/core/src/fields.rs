@@ -250,8 +250,8 @@ fields! {
         "archs": Type::Strings, false, "[\"sm_80\", \"sm_90\", \"compute_90\"]",
             "Architectures that the code is compiled for, or that the archive contains: `gfx` for AMD, `sm_` for machine \
              code, `lto_` for code that is finished at the device link, `compute_` for PTX, from which \
-             device links for newer `sm_` can be made. A device link is for each `sm_` and `lto_` of any \
-             of its libraries, and never contains PTX. No default: on a GPU that is missing here a \
+             device links for newer `sm_` are made, by drivers for later GPUs too. A device link is for each `sm_` and \
+             `lto_` of any of its libraries, and contains no PTX. No default: on a GPU that is missing here a \
              program fails at run time. Only a library of headers needs none.";
         "type": Type::OneOf(DEVICE_LINK_TYPES), false, "\"shared\"",
             "`\"static\"` puts the objects into the program; `\"shared\"` makes a library of them and a \
@@ -260,7 +260,7 @@ fields! {
              linked with it: `include_bytes!(env!(\"GPUSTUB_MODULE_PHYSICS\"))`. Default: `\"static\"`.";
         "format": Type::OneOf(MODULE_FORMATS), false, "\"cubin\"",
             "Of a module: `\"fatbin\"` has the code of all `archs`, `\"cubin\"` machine code for one, \
-             `\"ptx\"` PTX for one, as text, with `separable = false`. Default: `\"fatbin\"`.";
+             `\"ptx\"` PTX for one, as text, of LTO code (`lto_`) or with `separable = false`. Default: `\"fatbin\"`.";
         "separable": Type::Bool, false, "false",
             "Of a module: `true` compiles relocatable code, and links it with all libraries in `requires` \
              to one file; `false` makes a file of each source, which calls no function of another one, \

@@ -116,6 +116,11 @@ impl Arch {
         }
     }
 
+    /// Whether the code is PTX that a driver compiles for every later GPU.
+    pub fn is_portable(self) -> bool {
+        matches!(self, Self::Nvidia(arch) if arch.kind == ArchKind::Virtual && arch.suffix.is_none())
+    }
+
     /// Whether a device link for the real architecture `requested` can use this code.
     pub fn serves(self, requested: Self) -> bool {
         match (self, requested) {

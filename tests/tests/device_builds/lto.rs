@@ -11,11 +11,30 @@ use gpustub_tests::rdc::{Library, Project};
 
 use crate::{Record, modules};
 
-/// Launches; with an argument, writes the module there.
-const MAIN: &str = "fn main() {\n    match std::env::args().nth(1) {\n        None => assert_eq!(top::run(), 0),\n        \
-                    Some(file) => std::fs::write(file, include_bytes!(env!(\"GPUSTUB_MODULE_ALL\"))).unwrap(),\n    }\n}\n";
+/// Launches; with arguments, writes the modules there.
+const MAIN: &str = r#"fn main() {
+    let files: Vec<_> = std::env::args().skip(1).collect();
+    match files.as_slice() {
+        [all, text] => {
+            std::fs::write(all, include_bytes!(env!("GPUSTUB_MODULE_ALL"))).unwrap();
+            std::fs::write(text, include_str!(env!("GPUSTUB_MODULE_TEXT"))).unwrap();
+        }
+        _ => assert_eq!(top::run(), 0),
+    }
+}
+"#;
 
-const MODULE: &str = "schema = 1\n[device-link.all]\ntype = \"module\"\nrequires = [\"top\"]\narchs = [\"lto_90\"]\n";
+const MODULES: &str = r#"schema = 1
+[device-link.all]
+type = "module"
+requires = ["top"]
+archs = ["lto_90"]
+[device-link.text]
+type = "module"
+format = "ptx"
+requires = ["top"]
+archs = ["lto_90"]
+"#;
 
 /// `tip` calls `top`, which requires `base`: in both, code for one architecture is LTO code.
 fn project(toolkit: Toolkit) -> Result<Project> {
@@ -24,7 +43,7 @@ fn project(toolkit: Toolkit) -> Result<Project> {
     project.package(
         "tip",
         needs,
-        &[("src/main.rs", MAIN), ("GpuStub.toml", MODULE)],
+        &[("src/main.rs", MAIN), ("GpuStub.toml", MODULES)],
     )?;
     succeed(&mut project.gpustub(&["sync"])?)?;
     Ok(project)
@@ -62,9 +81,17 @@ fn registers_each_kernel_once(project: &Project, toolkit: Toolkit) -> Result<()>
     let record = Record::run(&mut Command::new(project.built("tip")), &library)?;
     record.expect(&[("tip", &["base_kernel", "top_kernel"])], 2)?;
 
-    let module = project.path("all.fatbin");
-    succeed(Command::new(project.built("tip")).arg(&module))?;
-    modules::expect(&module, &[("sm_90", &modules::LIBRARIES)])
+    let [module, text] = ["all.fatbin", "text.ptx"].map(|name| project.path(name));
+    succeed(Command::new(project.built("tip")).args([&module, &text]))?;
+    modules::expect(&module, &[("sm_90", &modules::LIBRARIES)])?;
+    let text = std::fs::read_to_string(text)?;
+    let mut kernels: Vec<_> = (text.lines())
+        .filter_map(|line| line.split_once(".entry ")?.1.strip_suffix('('))
+        .collect();
+    kernels.sort();
+    assert_eq!(kernels, modules::LIBRARIES, "{text}");
+    assert!(text.contains(".target sm_90\n"), "{text}");
+    Ok(())
 }
 
 /// Wheels have libnvvm under another name than the one that nvlink loads.
@@ -82,6 +109,19 @@ fn lto_code_is_linked_with_a_toolkit_of_wheels() -> Result<()> {
     registers_each_kernel_once(&project, TOOLKIT_13)?;
     let again = succeed(build(&project, &toolkit).arg("-v"))?;
     assert!(!again.stderr.contains("Running"), "{}", again.stderr);
+    Ok(())
+}
+
+/// nvlink would make PTX without the kernels of `base`.
+#[test]
+#[ignore = "needs CUDA's compiler: ./tests/run"]
+fn ptx_is_linked_of_lto_code_alone() -> Result<()> {
+    let project = project(TOOLKIT_13)?;
+    project.edit("base/GpuStub.toml", "lto_90", "sm_90")?;
+    let refused = run(&mut build(&project, &TOOLKIT_13.root()?))?.stderr;
+    let message = "error[missing-arch]: device-link.text is for lto_90, and `base`, which it requires, has only \
+                   sm_80, sm_90";
+    assert!(refused.contains(message), "{refused}");
     Ok(())
 }
 

@@ -7,6 +7,7 @@ mod forms;
 mod fresh;
 mod graphs;
 mod install;
+mod later_gpus;
 mod launches;
 mod lto;
 mod modules;

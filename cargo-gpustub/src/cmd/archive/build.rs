@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::path::Path;
 
-use gpustub_core::diag::{Diagnostic, has_errors};
+use gpustub_core::diag::{Diagnostic, NOTHING_SHARED, has_errors};
 use gpustub_core::ids::Id;
 use gpustub_core::manifest::{self, Archive, is_part_name};
 use gpustub_core::suggest::nearest;
@@ -79,6 +79,9 @@ pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
         shell.data(overrides(&request, &plan))?;
     }
     write(&plan, request.views.len(), &options.output, shell)?;
+    if let Some(note) = nothing_shared(&plan, &request, spec.canonical) {
+        spec.report(None, note, shell)?;
+    }
     if spec.canonical {
         let count = canonical.count();
         shell.note(format!(
@@ -105,6 +108,28 @@ fn write(plan: &Plan<'_, '_>, view_count: usize, path: &Path, shell: &mut Shell)
     );
     shell.status(if is_written { "Built" } else { "Fresh" }, summary);
     Ok(())
+}
+
+/// A note if no two views have equal members.
+fn nothing_shared(
+    plan: &Plan<'_, '_>,
+    request: &Request<'_>,
+    is_canonical: bool,
+) -> Option<Diagnostic> {
+    let members: usize = plan.views().map(|(_, view)| view.members.len()).sum();
+    let occupied_views = plan.views().filter(|(_, view)| !view.members.is_empty());
+    if occupied_views.count() < 2 || plan.contents_count() < members {
+        return None;
+    }
+    let message = "no view shares a member with another: the file is as large as its inputs";
+    let mut inputs = request.layers.iter().flat_map(|layer| &layer.members);
+    let help = if !is_canonical && inputs.any(|member| member.data.starts_with(b"BC\xC0\xDE")) {
+        "`--canonical-bitcode` lets views share bitcode that differs in the name of the processor"
+    } else {
+        "members are shared if all bytes are equal: compile code for all families once, without paths \
+         (`-ffile-prefix-map`)"
+    };
+    Some(Diagnostic::note(&NOTHING_SHARED, message).help(help))
 }
 
 /// Inputs and views of the super-archive to build.

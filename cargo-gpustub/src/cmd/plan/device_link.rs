@@ -185,6 +185,8 @@ struct DeviceLinkJson<'a> {
     inputs: Vec<&'a str>,
     archs: Vec<String>,
     lto: bool,
+    /// Oldest PTX that all inputs have.
+    ptx: Option<String>,
     /// Inputs in other images, which call the device link.
     exports: Vec<&'a str>,
 }
@@ -221,6 +223,7 @@ impl<'a> NodeJson<'a> {
                 inputs: node_names(plan, &planned.inputs),
                 archs: planned.archs.iter().map(ToString::to_string).collect(),
                 lto: planned.lto,
+                ptx: planned.ptx.map(|arch| arch.to_string()),
                 exports: node_names(plan, &planned.exports),
             }),
             uses_final: match planned.role {

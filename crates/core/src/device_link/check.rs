@@ -6,7 +6,7 @@ use super::graph::{Node, NodeForm, NodeId};
 use super::plan::{LinkPlan, LinkRole, arch_names};
 use crate::diag::{
     DEVICE_CODE_IN_BUILD_SCRIPT, DEVICE_LINKED_ARCHIVE, DUPLICATE_DEVICE_SYMBOL, Diagnostic,
-    INDIRECT_DEVICE_LIBRARY, MISSING_ARCH, OBJECT_LIBRARY, listing,
+    INDIRECT_DEVICE_LIBRARY, MISSING_ARCH, MISSING_PTX, OBJECT_LIBRARY, listing,
 };
 use crate::gpu_arch::Arch;
 
@@ -28,6 +28,7 @@ pub(super) fn check_nodes(plan: &LinkPlan<'_>) -> Vec<Diagnostic> {
         }
         faults.check_visibility(plan, id, &inputs);
         faults.check_archs(plan, id, &inputs);
+        faults.check_ptx(plan, id, &inputs);
         faults.check_duplicates(plan, &inputs);
     }
     diagnostics.extend(faults.into_diagnostics(plan));
@@ -96,6 +97,8 @@ struct LinkFaults {
     invisible: BTreeMap<Vec<NodeId>, Vec<NodeId>>,
     /// Device links that need code that a library lacks.
     missing_archs: BTreeMap<MissingArchs, Vec<NodeId>>,
+    /// Device links of which these libraries have no PTX, and others have.
+    missing_ptx: BTreeMap<Vec<NodeId>, Vec<NodeId>>,
     /// Device links without any machine code.
     no_machine_code: Vec<NodeId>,
     duplicates: BTreeMap<LibraryPair, SharedDefinition>,
@@ -165,6 +168,17 @@ impl LinkFaults {
         }
     }
 
+    /// The driver repeats a device link for a later GPU only with PTX of all objects.
+    fn check_ptx(&mut self, plan: &LinkPlan<'_>, id: NodeId, inputs: &[NodeId]) {
+        let (with_ptx, without): (Vec<_>, Vec<_>) = plan
+            .cuda_archs(inputs)
+            .partition(|(_, archs)| archs.iter().any(|arch| arch.is_portable()));
+        if !with_ptx.is_empty() && !without.is_empty() {
+            let without = without.into_iter().map(|(library, _)| library).collect();
+            self.missing_ptx.entry(without).or_default().push(id);
+        }
+    }
+
     fn check_duplicates(&mut self, plan: &LinkPlan<'_>, inputs: &[NodeId]) {
         let (mut symbols, mut libraries) = (BTreeMap::new(), BTreeMap::new());
         for &input in inputs {
@@ -224,6 +238,22 @@ impl LinkFaults {
             );
             let error = Diagnostic::error(&MISSING_ARCH, message).help(help);
             diagnostics.push(node.with_origin(error));
+        }
+        for (libraries, ids) in self.missing_ptx {
+            let names = listing(&plan.walk.graph.names(&libraries));
+            let message = format!(
+                "the device link of {} has no PTX of {names}: the driver cannot repeat it for later GPUs",
+                listing(&plan.link_names(&ids))
+            );
+            let help = format!(
+                "add a `compute_` to `archs` of {names}, or remove it from those of the others"
+            );
+            let warning = Diagnostic::warning(&MISSING_PTX, message).help(help);
+            diagnostics.extend(
+                libraries
+                    .first()
+                    .map(|&id| plan.node(id).with_origin(warning)),
+            );
         }
         for id in self.no_machine_code {
             let message = format!(

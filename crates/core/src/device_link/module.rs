@@ -2,8 +2,8 @@
 
 use super::plan::{arch_names, linked_archs};
 use crate::diag::{Diagnostic, INVALID_VALUE, MISSING_ARCH};
-use crate::gpu_arch::Arch;
-use crate::manifest::DeviceModule;
+use crate::gpu_arch::{Arch, ArchKind};
+use crate::manifest::{DeviceModule, ModuleFormat};
 
 /// Architectures that a module's device link makes machine code for, ascending.
 pub fn module_archs(module: &DeviceModule) -> Vec<Arch> {
@@ -16,8 +16,14 @@ pub fn module_lacks_arch(
     library: &str,
     library_archs: &[Arch],
 ) -> Option<Diagnostic> {
-    let mut missing = module_archs(module);
-    missing.retain(|&requested| !library_archs.iter().any(|arch| arch.serves(requested)));
+    let is_usable = |arch: Arch| module.format != ModuleFormat::Ptx || arch.kind() == ArchKind::Lto;
+    let mut missing = Vec::from_iter(module.library.archs.iter().map(|arch| arch.value));
+    missing.retain(|&requested| {
+        let real = requested.as_kind(ArchKind::Real);
+        !library_archs
+            .iter()
+            .any(|&arch| is_usable(arch) && arch.serves(real))
+    });
     if missing.is_empty() {
         return None;
     }

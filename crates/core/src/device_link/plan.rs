@@ -2,7 +2,7 @@
 
 use super::graph::{Node, NodeForm, NodeId, NodeKind};
 use super::walk::Walk;
-use crate::gpu_arch::{Arch, ArchKind};
+use crate::gpu_arch::{Arch, ArchKind, Vendor};
 use crate::manifest::Cudart;
 use crate::text::join;
 
@@ -111,6 +111,9 @@ pub struct NodePlan {
     pub archs: Vec<Arch>,
     /// Whether the device link needs `-dlto`: an input has code that is finished there.
     pub lto: bool,
+    /// Oldest architecture whose PTX all CUDA code has. For a GPU without machine code that is not older, the
+    /// driver repeats the device link from the PTX of all objects.
+    pub ptx: Option<Arch>,
     /// Host link of its image; for a library in two parts, of the middle.
     pub line: Vec<LinkItem>,
     /// Host link of the final of a library in two parts.
@@ -215,14 +218,19 @@ impl<'g> LinkPlan<'g> {
             (line, final_line) = self.lines(id, &role);
         }
         let has_link = role != LinkRole::Prelinked && !inputs.is_empty();
+        let archs = if has_link {
+            self.requested_archs(id, &inputs)
+        } else {
+            Vec::new()
+        };
         NodePlan {
             node: id,
-            archs: if has_link {
-                self.requested_archs(id, &inputs)
-            } else {
-                Vec::new()
-            },
             lto: has_link && self.has_lto(&inputs),
+            // Without machine code there is no device link to repeat.
+            ptx: (!archs.is_empty())
+                .then(|| self.common_ptx(&inputs))
+                .flatten(),
+            archs,
             exports: match role {
                 LinkRole::OwnLink(_) if !node.closed => self.walk.linked_elsewhere(id),
                 _ => Vec::new(),
@@ -240,6 +248,26 @@ impl<'g> LinkPlan<'g> {
             .iter()
             .flat_map(|&id| &self.node(id).archs)
             .any(|arch| arch.kind() == ArchKind::Lto)
+    }
+
+    /// Oldest architecture whose PTX each library with CUDA code has. `None`: one has no PTX.
+    fn common_ptx(&self, inputs: &[NodeId]) -> Option<Arch> {
+        let mut oldest = Vec::new();
+        for archs in self.cuda_archs(inputs).map(|(_, archs)| archs) {
+            oldest.push(archs.into_iter().filter(|arch| arch.is_portable()).min()?);
+        }
+        oldest.into_iter().max()
+    }
+
+    /// Libraries with CUDA code, and its architectures. Those of unknown ones are left out.
+    pub(super) fn cuda_archs(
+        &self,
+        inputs: &[NodeId],
+    ) -> impl Iterator<Item = (NodeId, Vec<Arch>)> {
+        inputs.iter().filter_map(|&id| {
+            let archs = Vendor::Nvidia.select(self.node(id).archs.iter().copied());
+            (!archs.is_empty()).then_some((id, archs))
+        })
     }
 
     /// Architectures that a device link makes machine code for: those that the program requests, else

@@ -87,6 +87,9 @@ impl LinkPlan<'_> {
         if planned.lto {
             text.push_str("; -dlto");
         }
+        if let Some(ptx) = planned.ptx {
+            let _ = write!(text, "; later GPUs by {ptx}");
+        }
         text
     }
 

@@ -61,10 +61,12 @@ codes! {
     MISSING_KEY "missing-key": "a mandatory key is missing";
     MISSING_LOAD_NAME "missing-load-name": "a library without a file name on the target's system";
     MISSING_NVCC "missing-nvcc": "no CUDA compiler";
+    MISSING_PTX "missing-ptx": "PTX in some libraries of a device link only";
     MISSING_SYMBOL_LIST "missing-symbol-list": "a symbol list that does not exist";
     MIXED_CUDART "mixed-cudart": "static and shared CUDA runtime in one process";
     NO_SYMBOLS "no-symbols": "an object file whose symbols are unknown";
     NONCANONICAL_BITCODE "noncanonical-bitcode": "bitcode that keeps the name of its processor";
+    NOTHING_SHARED "nothing-shared": "super-archive whose views have no member in common";
     NVCC_ERROR "nvcc-error": "the CUDA compiler reported an error";
     OBJECT_LIBRARY "object-library": "relocatable code in objects outside of a library";
     OUT_OF_SYNC "out-of-sync": "files that are out of date with GpuStub.toml";

@@ -31,17 +31,17 @@ impl MappedLayers {
             let mut sources = Vec::new();
             for path in &layer.paths {
                 sources.push(Source::open(path).map_err(|error| diagnostic(&error))?);
-                inputs.paths.push(match Source::split_view(path) {
-                    Some((file, _)) => file,
-                    None => path.clone(),
-                });
+                if Source::split_view(path).is_none() {
+                    inputs.paths.push(path.clone());
+                }
             }
             inputs.layers.push((layer.clone(), sources));
         }
         Ok(inputs)
     }
 
-    /// Paths of the archives, directories and object files.
+    /// Paths of the archives, directories and object files. Without super-archives of which a view is an input: the
+    /// output may replace them, since a mapping keeps its file.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.paths.iter().map(PathBuf::as_path)
     }

@@ -107,16 +107,6 @@ impl Settings {
             let help = "remove separable = false: launches in device code need a device link";
             decoder.error_with_help(&INVALID_VALUE, value.key_span, message, help);
         }
-        if self.format == ModuleFormat::Ptx && self.separable {
-            let message =
-                format!("`{name}` has `format = \"ptx\"`, and a device link makes no PTX");
-            let help = "write separable = false: each source becomes a module, without functions of \
-                        other files";
-            let span = table
-                .get("format")
-                .map_or(name_span.clone(), |value| value.span);
-            return decoder.error_with_help(&INVALID_VALUE, span, message, help);
-        }
         self.check_archs(decoder, name, library);
     }
 
@@ -145,6 +135,11 @@ impl Settings {
     /// Reason why the file cannot have code of this kind, and the help for it.
     fn arch_problem(&self, kind: ArchKind) -> Option<(&'static str, &'static str)> {
         match (kind, self.separable, self.format) {
+            (ArchKind::Real | ArchKind::Virtual, true, ModuleFormat::Ptx) => Some((
+                "not LTO code, and a device link makes PTX of nothing else",
+                "name an `lto_` architecture, as the libraries in `requires` have it, or write separable = false: each \
+                 source becomes a module, without functions of other files",
+            )),
             (ArchKind::Virtual, true, _) => Some((
                 "PTX, which a device link cannot keep",
                 "remove it, or write separable = false",
