@@ -4,41 +4,38 @@
 
 #include <string.h>
 
-static int has_opened_pages; /* atomic */
+struct copy {
+    void *copied;
+    void *target;
+    const void *source;
+    size_t size;
+    int may_open;
+};
 
-/* Copies data that changed in the library. If the object changed instead, the library writes to it: its own references
- * are bound to the object of a program, or of a library of stubs, without the library's version node. Returns 0 if the
- * object is read-only, unless `may_open`, for a binding, made it writable until seal_data(). */
-int copy_data(const struct slot *slot, const void *source, size_t size, int may_open)
+/* Writes a copy, whose read-only pages are `pages`. */
+static int write_copy(struct pages pages, void *context)
 {
-    void *copied = slot_copied(slot);
-    if (!memcmp(source, copied, size) || memcmp(slot->target, copied, size))
+    const struct copy *copy = context;
+    if (!memcmp(copy->source, copy->copied, copy->size) ||
+        memcmp(copy->target, copy->copied, copy->size))
         return 1;
-    struct pages pages = read_only_pages(slot->target, size);
-    if (pages.length) {
-        if (!may_open || !pages.start || !protect_pages(pages.start, pages.length, 1))
-            return 0;
-        STORE_RELEASE(&has_opened_pages, 1);
-    }
-    memcpy(copied, source, size);
-    memcpy(slot->target, source, size);
+    if (pages.length &&
+        (!copy->may_open || !pages.start || !protect_pages(pages.start, pages.length, 1)))
+        return 0;
+    memcpy(copy->copied, copy->source, copy->size);
+    memcpy(copy->target, copy->source, copy->size);
+    if (pages.length && IMAGE_IS_LOCKED)
+        protect_pages(pages.start, pages.length, 0);
     return 1;
 }
 
-/* Makes objects read-only again. No thread binds, and updates write to no such object. */
-void seal_data(void)
+/* Copies data that changed in the library. If the object changed instead, the library writes to it: its own references
+ * are bound to the object of a program, or of a library of stubs, without the library's version node. Returns 0 if the
+ * object is read-only, unless `may_open`, for a binding, made it writable for this. */
+int copy_data(const struct slot *slot, const void *source, size_t size, int may_open)
 {
-    if (!LOAD_ACQUIRE(&has_opened_pages))
-        return;
-    FOR_EACH_PART (part, NULL)
-        for (const struct slot *slot = part->first; slot < part->last; slot++) {
-            const struct spec *spec = slot_spec(slot, part->library);
-            struct pages pages = {NULL, 0};
-            if (spec->hook == HOOK_DATA)
-                pages = read_only_pages(slot->target, (size_t)spec->value);
-            if (pages.start)
-                protect_pages(pages.start, pages.length, 0);
-        }
+    struct copy copy = {slot_copied(slot), slot->target, source, size, may_open};
+    return with_read_only_pages(slot->target, size, write_copy, &copy);
 }
 
 /* Copies the data of all libraries again. */

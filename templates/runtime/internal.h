@@ -324,7 +324,6 @@ INTERNAL void *adapt(const struct slot *slot, const struct binding *binding);
 
 /* data.c */
 INTERNAL int copy_data(const struct slot *slot, const void *source, size_t size, int may_open);
-INTERNAL void seal_data(void);
 INTERNAL void update_data(void);
 INTERNAL void wrap_callback(uintptr_t *callback);
 

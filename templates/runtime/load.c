@@ -61,7 +61,6 @@ static void seal_slots(void)
                                      __ATOMIC_SEQ_CST))
         return;
     int sealed = protect_slots(0);
-    seal_data();
     if (!sealed)
         protect_slots(1);
     STORE_RELEASE(&page_state, sealed ? PAGES_SEALED : PAGES_NEVER_SEALED);

@@ -61,7 +61,8 @@ struct pages {
     size_t length;
 };
 INTERNAL size_t object_size(const char *name, const void *address);
-INTERNAL struct pages read_only_pages(const void *address, size_t size);
+INTERNAL int with_read_only_pages(const void *address, size_t size,
+                                  int (*function)(struct pages pages, void *context), void *context);
 
 /* python.c */
 INTERNAL void add_python_dirs(struct search_dirs *dirs, const struct library *library,

@@ -119,7 +119,7 @@ pub fn declared(
     declarations.map(Some).map_err(|e| e.to_string())
 }
 
-/// Pointers to handles and numbers of functions that return a status, which are neither zeroed nor in the recipe.
+/// Pointers to handles, numbers and text buffers of functions that return a status, which are neither zeroed nor in the recipe.
 fn untouched(
     library: &Library,
     recipe: &Recipe,

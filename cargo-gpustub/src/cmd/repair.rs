@@ -11,8 +11,8 @@ mod plan;
 
 use std::collections::BTreeSet;
 
-use gpustub_check::ContainerKind;
 use gpustub_check::gpu_file::{gpu_file, is_system};
+use gpustub_check::{ContainerKind, FlawKind};
 use gpustub_core::diag::{has_errors, listing};
 use gpustub_repair::StubPlan;
 use gpustub_repair::libraries::has_data;
@@ -134,6 +134,7 @@ fn show_plan(repair: &PlannedRepair, options: &cli::Repair, shell: &mut Shell) {
         lines.push(("Copying", format!("{}: {reason}", package.name)));
         note_unknown_libraries(repair, options, shell);
     }
+    note_special_files(repair, shell);
     for (verb, text) in lines {
         if options.dry_run {
             shell.status(verb, text);
@@ -178,6 +179,22 @@ fn reason_to_copy(repair: &PlannedRepair) -> &'static str {
         "no GPU library to replace"
     } else {
         "it brings its GPU libraries"
+    }
+}
+
+/// Notes the files of a directory that the output does not have.
+fn note_special_files(repair: &PlannedRepair, shell: &mut Shell) {
+    let package = &repair.input.package;
+    let flaws = package.flaws.iter();
+    let special: BTreeSet<String> = flaws
+        .filter(|flaw| flaw.kind == FlawKind::Special)
+        .map(|flaw| package.display_path_of(&flaw.path))
+        .collect();
+    if !special.is_empty() {
+        shell.note(format!(
+            "pipes, sockets and devices are not copied: {}",
+            listing(&Vec::from_iter(special))
+        ));
     }
 }
 

@@ -28,6 +28,7 @@ mod renames;
 mod repair;
 mod repair_again;
 mod repair_data;
+mod repair_directory;
 mod repair_kept;
 mod repair_libraries;
 mod repair_partial;

@@ -1,4 +1,4 @@
-//! `repair` of libraries, programs and directories. The images are linked with an imitation of libcudart, which
+//! `repair` of libraries and programs. The images are linked with an imitation of libcudart, which
 //! is gone when they run.
 
 use std::fs;
@@ -134,44 +134,6 @@ fn repaired_stub_has_only_imported_functions_under_its_own_node() {
     assert!(
         node.starts_with("GPUSTUB_user_") && node.ends_with("_cudart"),
         "{node}"
-    );
-}
-
-#[test]
-fn repaired_directory_keeps_other_files_and_links() {
-    let directory = tempfile::tempdir().unwrap();
-    let directory = directory.path();
-    cudart(directory, "13");
-    image(directory, "tree/lib/deep/libuser.so", COUNT, &["-shared"]);
-    image(directory, "tree/lib/libother.so", COUNT, &["-shared"]);
-    fs::remove_file(directory.join("tree/lib/libother.so.c")).unwrap();
-    write(directory, "tree/share/readme", "text");
-    write(
-        directory,
-        "tree/lib/load.py",
-        "import ctypes\nctypes.CDLL('libcudart.so.13')\n",
-    );
-    std::os::unix::fs::symlink("libother.so", directory.join("tree/lib/libother.so.1")).unwrap();
-
-    let (_, err) = ends(0, directory, &["repair", "tree", "--out-dir", "out"]);
-    assert!(
-        err.contains("warning[python-loader]: loads a GPU library"),
-        "{err}"
-    );
-    assert!(err.contains("tree/lib/load.py:2"), "{err}");
-    let tree = directory.join("out/tree");
-    assert_eq!(fs::read(tree.join("share/readme")).unwrap(), b"text");
-    assert_eq!(
-        fs::read(tree.join("lib/libother.so.1")).unwrap(),
-        fs::read(tree.join("lib/libother.so")).unwrap()
-    );
-    assert!(tree.join("lib/libother.so.1").is_symlink());
-    let image = fs::read(tree.join("lib/deep/libuser.so")).unwrap();
-    let facts = gpustub_image::read_link_facts(&image).unwrap();
-    assert_eq!(facts.runpath.as_deref(), Some("$ORIGIN/.."));
-    assert!(
-        tree.join("lib").join(&facts.needed[0]).exists(),
-        "{facts:?}"
     );
 }
 
@@ -441,6 +403,9 @@ fn originals_and_foreign_files_are_not_replaced() {
     image(directory, "libuser.so", COUNT, &["-shared"]);
     let (_, err) = ends(101, directory, &["repair", "libuser.so", "--out-dir", "."]);
     assert!(err.contains("would replace the original"), "{err}");
+    let into_file = ["repair", "libuser.so", "--out-dir", "cudart.c", "--dry-run"];
+    let (_, err) = ends(101, directory, &into_file);
+    assert!(err.contains("`cudart.c` is not a directory"), "{err}");
     write(directory, "out/libuser.so", "of another program");
     let arguments = ["repair", "libuser.so", "--out-dir", "out"];
     let (_, err) = ends(101, directory, &arguments);

@@ -41,6 +41,8 @@ pub enum FlawKind {
     /// A name that leads out of the directory that the archive is unpacked to, or means another file
     /// on another system.
     Path,
+    /// No fault: a pipe, socket or device, whose contents are not of the package.
+    Special,
     /// No fault: a file that no rule reads, although a user may expect it.
     Skipped,
 }

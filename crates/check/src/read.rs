@@ -237,6 +237,10 @@ impl<'a> PackageReader<'a> {
                 &mut Source::file(file, size),
             )
         } else {
+            if !kind.is_symlink() {
+                let message = "a pipe, socket or device";
+                package.flaw(member_path, FlawKind::Special, message.into());
+            }
             Ok(())
         }
     }

@@ -12,6 +12,7 @@ use crate::by_name::ByName;
 pub use crate::returns::Returns;
 use crate::spanned::{Spanned, values};
 use crate::symbols::SymbolList;
+use crate::version::Version;
 
 /// Origin of a library, which decides where the run time searches for it.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
@@ -240,6 +241,8 @@ pub struct Library {
     /// Whether versions, and the majors of load names, are the library's own (cuDNN 9), independent of its toolkit's,
     /// which only `toolkit_version_from` determines then.
     pub independent_major: bool,
+    /// Oldest headers of the library for a major of its toolkit, where the versions are its own.
+    pub oldest_headers: Vec<(u32, Version)>,
     /// Whether the library exists with words of 32 bits. The headers of others do not state which of their arguments
     /// take two words, so that their out-parameters stay unwritten there.
     pub has_32_bit: bool,

@@ -1,6 +1,6 @@
 //! Exported symbols of a library.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gpustub_core::suggest::nearest;
 use gpustub_core::symbols::{Symbol, SymbolKind, SymbolList, is_name};
@@ -8,6 +8,7 @@ use object::{Bytes, Endianness, elf};
 
 use crate::elf::ElfImage;
 use crate::error::{Error, Problem};
+use crate::link_facts::VersionNeeds;
 use crate::strings::Strings;
 
 /// Requirements for a library, in addition to being readable.
@@ -21,8 +22,9 @@ pub struct SymbolRequirements<'a> {
 
 /// Reads the exports of the shared library in `bytes`: names, kinds, weakness, version nodes.
 ///
-/// Omits symbols that no program can bind to (local, hidden and undefined ones), and the absolute
-/// symbols that linkers add for the version nodes themselves.
+/// Omits symbols that no program can bind to (local, hidden and undefined ones), the absolute
+/// symbols that linkers add for the version nodes themselves, and an executable's copies of other
+/// libraries' data.
 pub fn read_symbols(bytes: &[u8], options: SymbolRequirements<'_>) -> Result<SymbolList, Error> {
     Ok(required(exports(bytes, options)?, options)?)
 }
@@ -85,6 +87,9 @@ fn exports(bytes: &[u8], options: SymbolRequirements<'_>) -> Result<SymbolList, 
             continue;
         };
         let name = strings.get(symbol.name.into())?;
+        if versions.is_copy(index) {
+            continue;
+        }
         let (version, compat) = versions.node_of(index)?;
         // The symbol of the version node `N` is absolute and has the name `N`.
         if symbol.is_absolute() && version == Some(name) {
@@ -128,6 +133,8 @@ struct Versions<'d> {
     symbols: &'d [elf::Versym<Endianness>],
     /// The nodes that the library defines, by index.
     nodes: BTreeMap<usize, &'d str>,
+    /// Indices of versions of other libraries.
+    needed: BTreeSet<u16>,
 }
 
 impl<'d> Versions<'d> {
@@ -136,8 +143,13 @@ impl<'d> Versions<'d> {
             endian: image.endian,
             symbols: &[],
             nodes: BTreeMap::new(),
+            needed: BTreeSet::new(),
         };
         versions.symbols = image.symbol_versions(symbols)?;
+        // Damaged needs concern no export of a library.
+        if let Ok(needs) = VersionNeeds::read(image, strings) {
+            versions.needed = needs.by_index.into_keys().collect();
+        }
         let mut rest = match image.tag(elf::DT_VERDEF) {
             Some(address) => Bytes(image.at_address(address)?),
             None => return Ok(versions),
@@ -161,6 +173,13 @@ impl<'d> Versions<'d> {
             }
         }
         Ok(versions)
+    }
+
+    /// Whether a defined symbol has a version that the image requires of another library: data of
+    /// that library, which a copy relocation puts into an executable (`stdout@GLIBC_2.2.5`).
+    fn is_copy(&self, symbol: usize) -> bool {
+        (self.symbols.get(symbol))
+            .is_some_and(|version| self.needed.contains(&version.0.get(self.endian).index().0))
     }
 
     /// Node of a symbol, and whether the symbol is not bound by default.

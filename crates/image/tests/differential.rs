@@ -103,6 +103,32 @@ fn every_kind_in_every_shape_as_in_readelf() {
     }
 }
 
+/// Copies of the C library's data, which have versions that the executable requires.
+#[test]
+fn executables_as_in_readelf() {
+    let source = "#include <stdio.h>\n#include <unistd.h>\n\
+        int entry(void) { return fputs(*environ, stdout); }\n\
+        int main(void) { return entry(); }\n";
+    for flags in [&["-fpie", "-pie"], &["-fno-pie", "-no-pie"]] {
+        let directory = tempfile::tempdir().unwrap();
+        let c = directory.path().join("program.c");
+        let program = directory.path().join("program");
+        std::fs::write(&c, source).unwrap();
+        let mut cc = Command::new("cc");
+        cc.args(["-rdynamic", "-D_GNU_SOURCE", "-o"]);
+        run(cc.arg(&program).arg(&c).args(flags));
+
+        let relocations = run(Command::new("readelf").args(["-r", "-W"]).arg(&program));
+        for copy in ["stdout@GLIBC", "environ@GLIBC"] {
+            let is_copied = |row: &str| row.contains("_COPY") && row.contains(copy);
+            assert!(relocations.lines().any(is_copied), "{copy}: {relocations}");
+        }
+        let list = read(&program);
+        assert_eq!(lines(&list), readelf_lines(&program), "{flags:?}");
+        assert!(list.symbols.iter().any(|symbol| symbol.name == "entry"));
+    }
+}
+
 #[test]
 fn kinds_are_distinguished() {
     let directory = tempfile::tempdir().unwrap();

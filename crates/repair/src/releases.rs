@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gpustub_core::library::Library;
-use gpustub_core::version::HeaderVersion;
+use gpustub_core::version::{HeaderVersion, Version};
 
 use crate::libraries::intersection;
 
@@ -39,19 +39,19 @@ pub enum Header {
     Unknown(Vec<String>),
 }
 
-/// Header version of a library whose functions are imported. `majors`: those that the replaced libraries allow. `system` is
-/// a key of the load names.
+/// Header version of a library whose functions are imported. `allowed`: the majors that the replaced libraries allow.
+/// `system` is a key of the load names.
 pub fn header(
-    library: &Library,
+    library: &'static Library,
     system: &str,
     functions: &BTreeSet<&str>,
-    majors: Option<&BTreeSet<u32>>,
+    allowed: &Majors,
 ) -> Header {
     // The majors of a library without a toolkit or ABI table are of no meaning.
     if library.family.is_empty() && library.abi.headers().is_empty() {
         return Header::Any;
     }
-    let mut majors: Vec<u32> = match majors {
+    let mut majors: Vec<u32> = match allowed.get(header_key(library)) {
         Some(majors) => majors.iter().copied().collect(),
         None => library.header_majors(system),
     };
@@ -66,7 +66,8 @@ pub fn header(
         });
     }
     if let [major] = majors[..] {
-        return Header::Version(major.to_string());
+        let release = release(library, functions, major, allowed);
+        return Header::Version(release.map_or(major.to_string(), |release| release.to_string()));
     }
     let dependent: Vec<String> = functions
         .iter()
@@ -80,19 +81,60 @@ pub fn header(
     }
 }
 
+/// Oldest release of a library's own major whose headers an image may have, if some of the functions differ within the major,
+/// and none within the releases that its imports and its toolkit allow.
+fn release(
+    library: &Library,
+    functions: &BTreeSet<&str>,
+    major: u32,
+    allowed: &Majors,
+) -> Option<Version> {
+    if library.toolkit_family().is_some() {
+        return None;
+    }
+    let is_changed = |old: Version, new: Version| {
+        (functions.iter()).any(|name| library.abi.is_changed(name, old, new))
+    };
+    let toolkits = allowed.get(library.family.as_str());
+    let oldest = toolkits.and_then(|toolkits| oldest_headers(library, toolkits));
+    let headers = library.abi.headers().iter().copied();
+    let all: Vec<Version> = headers.filter(|version| version.major == major).collect();
+    let mut releases = all.iter().copied().filter(|release| {
+        let headers = HeaderVersion::parse(&release.to_string());
+        oldest.is_none_or(|oldest| *release >= oldest)
+            && headers.is_some_and(|headers| {
+                (functions.iter()).all(|name| library.only_in(name, headers).is_none())
+            })
+    });
+    let first = releases.next()?;
+    let is_certain = !releases.any(|release| is_changed(first, release));
+    (is_certain && all.iter().any(|release| is_changed(first, *release))).then_some(first)
+}
+
+/// Oldest headers for any of these majors of the toolkit, if all have some.
+fn oldest_headers(library: &Library, toolkits: &BTreeSet<u32>) -> Option<Version> {
+    let oldest = |toolkit: &u32| {
+        let mut versions = library.oldest_headers.iter();
+        let (_, version) = versions.find(|(major, _)| major == toolkit)?;
+        Some(*version)
+    };
+    let versions: Option<Vec<Version>> = toolkits.iter().map(oldest).collect();
+    versions?.into_iter().min()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn derived(id: &str, functions: &[&str], majors: &[u32]) -> Header {
         let library = Library::builtin(id).unwrap();
-        let majors: BTreeSet<u32> = majors.iter().copied().collect();
-        let majors = Some(&majors).filter(|majors| !majors.is_empty());
+        let mut allowed = cuda(majors);
+        allowed.retain(|_, majors| !majors.is_empty());
         header(
             library,
             "linux",
             &functions.iter().copied().collect(),
-            majors,
+            &allowed,
         )
     }
 
@@ -118,6 +160,21 @@ mod tests {
             derived("cudart", &["cudaGetDeviceProperties"], &[]),
             unknown
         );
+    }
+
+    #[test]
+    fn release_follows_from_names_and_toolkit() {
+        let init = "cusparseLtInit";
+        assert_eq!(derived("cusparselt", &[init], &[]), version("0"));
+        assert_eq!(derived("cusparselt", &[init], &[12]), version("0"));
+        assert_eq!(derived("cusparselt", &[init], &[13]), version("0.8"));
+        assert_eq!(derived("cusparselt", &[init], &[12, 13]), version("0"));
+        // New in 0.8.
+        let names = [init, "cusparseLtMatmulAlgSelectionDestroy"];
+        assert_eq!(derived("cusparselt", &names, &[12]), version("0.8"));
+        // The same in all releases.
+        let same = ["cusparseLtGetErrorName"];
+        assert_eq!(derived("cusparselt", &same, &[13]), version("0"));
     }
 
     #[test]

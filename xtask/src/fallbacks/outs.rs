@@ -4,7 +4,7 @@ use std::fmt;
 
 use gpustub_cdecl::{DeclaredFunction, Type};
 
-/// Argument that points to a handle or a number. Its text is an entry of `[zero-out]`.
+/// Argument that points to a handle, a number or a text buffer. Its text is an entry of `[zero-out]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutParameter {
     /// Index of the argument.
@@ -23,8 +23,8 @@ impl fmt::Display for OutParameter {
     }
 }
 
-/// Arguments that may be out-parameters: pointers to what is not constant, of at most eight bytes, and no character. Of
-/// functions with other arguments than integers and pointers there are none, since their positions differ.
+/// Arguments that may be out-parameters: pointers to what is not constant, of at most eight bytes. A text buffer is one of
+/// one byte, the first, since texts that a function reads are constant. Of functions with other arguments than integers and pointers there are none, since their positions differ.
 pub fn out_parameters(function: &DeclaredFunction) -> Vec<OutParameter> {
     let types = &function.types;
     let Type::Function(signature) = types.get(function.function) else {
@@ -42,7 +42,7 @@ pub fn out_parameters(function: &DeclaredFunction) -> Vec<OutParameter> {
         }
         let bits = match types.get(pointee) {
             Type::Pointer(_) => 64,
-            Type::Integer(bits @ 16..=64) | Type::Float(bits) => *bits,
+            Type::Integer(bits @ 8..=64) | Type::Float(bits) => *bits,
             Type::Enum { size, .. } => *size,
             _ => continue,
         };

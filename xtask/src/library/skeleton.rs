@@ -85,7 +85,7 @@ fn from_headers(id: &str, declared: &gpustub_cdecl::Declarations, names: &[&str]
     for (name, returns) in fallbacks {
         let _ = writeln!(text, "{name} = {{ returns = {returns} }}");
     }
-    text += "\n# Pointers to handles and numbers, without functions that set something, whose pointers are inputs. Remove\n\
+    text += "\n# Pointers to handles, numbers and texts, without functions that set something, whose pointers are inputs. Remove\n\
              # those that functions also read, and arrays.\n[zero-out]\n";
     for (name, arguments) in outs {
         let _ = writeln!(text, "{name} = [{arguments}]");
@@ -127,12 +127,14 @@ mod tests {
         let header = "#include \"cuda.h\"\n\
             typedef enum { ACME_STATUS_SUCCESS, ACME_STATUS_NOT_INITIALIZED } acmeStatus_t;\n\
             acmeStatus_t acmeCreate(void **handle); acmeStatus_t acmeReset(int *state);\n\
-            acmeStatus_t acmeSetInputs(void **inputs);\n";
+            acmeStatus_t acmeSetInputs(void **inputs); acmeStatus_t acmeIsReady(_Bool *ready);\n\
+            acmeStatus_t acmeGetName(char *name, unsigned size, const char *key);\n";
         std::fs::write(include.join("cuda.h"), others).unwrap();
         std::fs::write(include.join("acme.h"), header).unwrap();
         let source = components.path().join("acme.c");
         let functions = "int acmeCreate(void **h) { return 0; } int acmeReset(int *s) { return 0; }\n\
-            int acmeSetInputs(void **i) { return 0; }\n";
+            int acmeSetInputs(void **i) { return 0; } int acmeIsReady(_Bool *r) { return 0; }\n\
+            int acmeGetName(char *n, unsigned s, const char *k) { return 0; }\n";
         std::fs::write(&source, functions).unwrap();
         let mut cc = std::process::Command::new("cc");
         cc.args(["-w", "-shared", "-fPIC", "-Wl,-soname,libacme.so.1", "-o"])
@@ -153,7 +155,8 @@ mod tests {
         let outs = text.split_once("[zero-out]\n").unwrap().1;
         assert_eq!(
             outs,
-            "acmeCreate = [0]\nacmeReset = [{ arg = 0, size = 4 }]\n"
+            "acmeCreate = [0]\nacmeGetName = [{ arg = 0, size = 1 }]\nacmeIsReady = [{ arg = 0, size = 1 }]\n\
+             acmeReset = [{ arg = 0, size = 4 }]\n"
         );
     }
 }

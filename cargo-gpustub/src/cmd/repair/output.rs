@@ -16,7 +16,7 @@ use gpustub_workspace::display_path::slashes;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::ops;
 use gpustub_workspace::status_line::StatusLine;
-use gpustub_workspace::system::copy_link;
+use gpustub_workspace::system::{copy_link, make_writable};
 
 use super::input::Source;
 use super::plan::PlannedRepair;
@@ -24,6 +24,11 @@ use crate::cli;
 
 /// Rejects outputs that would replace an original, or a file that gpustub did not write.
 pub fn refuse_to_replace(repairs: &[PlannedRepair], options: &cli::Repair) -> Result<()> {
+    let out_dir = &options.out_dir;
+    if out_dir.exists() && !out_dir.is_dir() {
+        let message = format!("`{}` is not a directory", slashes(out_dir));
+        return Err(Error::new(message).help("name a directory with `--out-dir`"));
+    }
     let mut targets = BTreeSet::new();
     for repair in repairs {
         for (source, target) in sources_and_targets(repair) {
@@ -86,8 +91,11 @@ fn sources_and_targets(repair: &PlannedRepair) -> Vec<(PathBuf, PathBuf)> {
 }
 
 /// Whether an existing output is the copy that an earlier run wrote, such as one without `--library`: it has nothing that the
-/// original lacks.
+/// original lacks. Links are not followed, which may lead back, and of other files only regular ones are opened.
 fn is_copy(source: &Path, target: &Path) -> io::Result<bool> {
+    if target.is_symlink() {
+        return Ok(fs::read_link(source)? == fs::read_link(target)?);
+    }
     if target.is_dir() {
         for entry in fs::read_dir(target)? {
             let entry = entry?;
@@ -96,6 +104,9 @@ fn is_copy(source: &Path, target: &Path) -> io::Result<bool> {
             }
         }
         return Ok(true);
+    }
+    if !source.is_file() || !target.is_file() {
+        return Ok(false);
     }
     let [mut source, mut target] = [File::open(source)?, File::open(target)?];
     if source.metadata()?.len() != target.metadata()?.len() {
@@ -119,6 +130,9 @@ fn is_ours(path: &Path) -> bool {
                 is_stub_file(&entry.file_name().to_string_lossy())
                     || (entry.file_type().is_ok_and(|kind| kind.is_dir()) && is_ours(&entry.path()))
             });
+    }
+    if !path.is_file() {
+        return false;
     }
     let Ok(file) = File::open(path) else {
         return false;
@@ -156,7 +170,8 @@ pub fn write(repair: &PlannedRepair, stubs: &[Vec<u8>], status: &StatusLine) -> 
         Source::Directory(path) => {
             write_directory(repair, path, "", status)?;
             write_stubs(repair, stubs)?;
-            write_records(repair, path, stubs)
+            write_records(repair, path, stubs)?;
+            copy_permissions(path, &repair.input.target)
         }
     }
 }
@@ -255,7 +270,9 @@ fn write_directory(
     status: &StatusLine,
 ) -> Result<()> {
     let target = repair.input.target.join(inside);
-    fs::create_dir_all(&target).map_err(|e| Error::io("create", &target, &e))?;
+    fs::create_dir_all(&target)
+        .and_then(|()| make_writable(&target))
+        .map_err(|e| Error::io("create", &target, &e))?;
     let mut entries = fs::read_dir(from)
         .and_then(Iterator::collect::<io::Result<Vec<_>>>)
         .map_err(|e| Error::io("read", from, &e))?;
@@ -286,6 +303,20 @@ fn write_directory(
         }
     }
     Ok(())
+}
+
+/// Gives the directories of the output the permissions of the originals, the inner ones first. A read-only one would have
+/// taken no files.
+fn copy_permissions(from: &Path, to: &Path) -> Result<()> {
+    let failed = |e: io::Error| Error::io("set the permissions of", to, &e);
+    for entry in fs::read_dir(from).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if entry.file_type().map_err(failed)?.is_dir() {
+            copy_permissions(&entry.path(), &to.join(entry.file_name()))?;
+        }
+    }
+    let permissions = fs::metadata(from).map_err(failed)?.permissions();
+    fs::set_permissions(to, permissions).map_err(failed)
 }
 
 /// Whether a file of the directory is not copied: a removed copy, a `RECORD` that is written later, or its

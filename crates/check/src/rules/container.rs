@@ -50,7 +50,7 @@ fn malformed_archive(package: &Package, findings: &mut Findings) {
                 .with_location(origin)
                 .help("check the permissions"),
             ),
-            FlawKind::Path | FlawKind::Skipped => {}
+            FlawKind::Path | FlawKind::Special | FlawKind::Skipped => {}
         }
     }
 }

@@ -1,12 +1,13 @@
 //! A shipped manifest, from its text.
 
 mod search;
+pub(crate) mod versions;
 
 use std::ops::Range;
 
 use super::{
     Fallback, Hook, HookKind, Library, LoadName, Out, Returns, Role, Status, VersionEncoding,
-    VersionProbe, VersionQuery, is_id, plain_load_names,
+    VersionQuery, is_id, plain_load_names,
 };
 use crate::abi_table::AbiTable;
 use crate::by_name::ByName;
@@ -16,7 +17,7 @@ use crate::returns::{MAX_STRUCT_SIZE, MIN_STRUCT_SIZE};
 use crate::spanned::Spanned;
 use crate::symbols::SymbolList;
 
-const KEYS: [&str; 20] = [
+const KEYS: [&str; 21] = [
     "schema",
     "id",
     "title",
@@ -28,6 +29,7 @@ const KEYS: [&str; 20] = [
     "preload",
     "toolkit-version-from",
     "independent-major",
+    "oldest-headers",
     "has-32-bit",
     "symbol-version",
     "load-names",
@@ -76,10 +78,6 @@ const HOOK_KINDS: [(&str, HookKind); 5] = [
     ("call", HookKind::Call),
     ("copy-through", HookKind::CopyThrough),
 ];
-
-/// Maximum length of a prefix that the run time searches for in a file (`MAX_PREFIX_LENGTH` of
-/// `runtime/shared.h`).
-pub(crate) const MAX_PREFIX_LENGTH: usize = 64;
 
 /// Maximum number of hook arguments that the run time stores (`MAX_HOOK_ARGS` of
 /// `runtime/shared.h`).
@@ -173,8 +171,9 @@ impl Reader<'_, '_> {
             dirs_after_loader,
             preload: search::preload(self.decoder, top),
             windows: search::windows(self.decoder, windows),
-            toolkit_version_from: self.toolkit_version_from(top),
+            toolkit_version_from: versions::toolkit_version_from(self.decoder, top),
             independent_major: self.flag(top, "independent-major")?,
+            oldest_headers: versions::oldest_headers(self.decoder, top),
             has_32_bit: self.flag(top, "has-32-bit")?,
             versioned_by_soname: match top.get("symbol-version") {
                 Some(value) => self.decoder.one_of(&value, &SYMBOL_VERSIONS)?,
@@ -217,45 +216,6 @@ impl Reader<'_, '_> {
 
     fn strings(&mut self, value: Option<Value<'_>>) -> Vec<String> {
         search::strings(self.decoder, value)
-    }
-
-    /// Reads the probes: a string, `{ prefix = "+cuda" }` or
-    /// `{ prefix = "…", sibling = "libcudnn_adv" }` each.
-    fn toolkit_version_from(&mut self, top: &Table<'_>) -> Vec<VersionProbe> {
-        let Some(value) = top.get("toolkit-version-from") else {
-            return Vec::new();
-        };
-        let probes = self.decoder.list(&value, "a list of strings and tables");
-        probes
-            .iter()
-            .filter_map(|probe| self.version_probe(probe))
-            .collect()
-    }
-
-    fn version_probe(&mut self, value: &Value<'_>) -> Option<VersionProbe> {
-        if value.is_string() {
-            return self.prefix(value).map(VersionProbe::Needed);
-        }
-        let table = self.decoder.table(value, &["prefix", "sibling"])?;
-        let prefix = self.decoder.required(&table, "prefix", &value.span)?;
-        Some(VersionProbe::Constant {
-            prefix: self.prefix(&prefix)?,
-            sibling: match table.get("sibling") {
-                Some(value) => Some(self.decoder.file_name(&value)?),
-                None => None,
-            },
-        })
-    }
-
-    /// Reads the string that precedes a number.
-    fn prefix(&mut self, value: &Value<'_>) -> Option<String> {
-        let text = self.decoder.string(value)?;
-        if (1..=MAX_PREFIX_LENGTH).contains(&text.value.len()) {
-            return Some(text.value);
-        }
-        let message = format!("`{}` takes 1 to {MAX_PREFIX_LENGTH} bytes", value.name);
-        self.decoder.error(&INVALID_VALUE, text.span, message);
-        None
     }
 
     fn id(&mut self, value: &Value<'_>) -> Option<String> {

@@ -187,6 +187,11 @@ fn errors_have_the_location_of_the_mistake() {
             "8:56 invalid-value `version-query.encoding` does not take \"hips\"",
         ),
         (
+            "preload = [",
+            "oldest-headers = { 13 = \"0.x\" }\npreload = [",
+            "9:25 invalid-value `oldest-headers.13` takes a version",
+        ),
+        (
             "\"acmeVersion\",",
             "\"acmeVersio\",",
             "8:30 unknown-function `acmeVersio` is not in",

@@ -338,6 +338,7 @@ fn user_defined(id: &str) -> Library {
         windows: Default::default(),
         toolkit_version_from: Vec::new(),
         independent_major: false,
+        oldest_headers: Vec::new(),
         has_32_bit: true,
         versioned_by_soname: false,
         driver: None,

@@ -167,6 +167,8 @@ pub fn readelf_lines(library: &Path) -> Vec<String> {
             || section == "UND"
             || !matches!(binding, "GLOBAL" | "WEAK" | "UNIQUE")
             || !matches!(visibility, "DEFAULT" | "PROTECTED")
+            // `stdout@GLIBC_2.2.5 (3)`: a required version, so data of another library.
+            || row.ends_with(')')
         {
             continue;
         }

@@ -73,7 +73,7 @@ impl Group {
         let mut majors = self.majors.clone();
         for (library, functions) in owners.values() {
             let key = header_key(library);
-            if let Header::Version(version) = header(library, system, functions, majors.get(key))
+            if let Header::Version(version) = header(library, system, functions, &majors)
                 && let Ok(major) = version.parse()
             {
                 majors.insert(key, BTreeSet::from([major]));
@@ -84,7 +84,7 @@ impl Group {
             let key = header_key(library);
             let version = match requested_header(options, library) {
                 Some(version) => Some(version.to_owned()),
-                None => match header(library, system, &functions, majors.get(key)) {
+                None => match header(library, system, &functions, &majors) {
                     Header::Version(version) => Some(version),
                     Header::Any => library
                         .abi

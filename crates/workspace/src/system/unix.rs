@@ -30,6 +30,21 @@ pub fn make_program(file: &File) -> io::Result<()> {
     file.set_permissions(permissions)
 }
 
+/// Lets the owner of a directory write to it.
+///
+/// # Errors
+///
+/// System errors.
+pub fn make_writable(directory: &Path) -> io::Result<()> {
+    let mut permissions = fs::metadata(directory)?.permissions();
+    let mode = permissions.mode();
+    if mode & 0o700 == 0o700 {
+        return Ok(());
+    }
+    permissions.set_mode(mode | 0o700);
+    fs::set_permissions(directory, permissions)
+}
+
 /// Writes the entries of a directory to the disk.
 ///
 /// # Errors
@@ -54,9 +69,12 @@ pub fn is_running(process: &str) -> Option<bool> {
 pub fn copy_link(from: &Path, to: &Path) -> io::Result<()> {
     let target = fs::read_link(from)?;
     match fs::read_link(to) {
-        Ok(old_target) if old_target == target => Ok(()),
-        _ => symlink(target, to),
+        Ok(old_target) if old_target == target => return Ok(()),
+        // A copy of the link as it was before.
+        Ok(_) => fs::remove_file(to)?,
+        Err(_) => {}
     }
+    symlink(target, to)
 }
 
 /// Calls `clean_up` when a signal ends the process, which then ends by the signal: shells report 130 for Ctrl-C and 143 for

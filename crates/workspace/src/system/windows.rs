@@ -21,6 +21,15 @@ pub fn make_program(_file: &File) -> io::Result<()> {
     Ok(())
 }
 
+/// Does nothing: Windows ignores the attribute of directories.
+///
+/// # Errors
+///
+/// None.
+pub fn make_writable(_directory: &Path) -> io::Result<()> {
+    Ok(())
+}
+
 /// Does nothing: a directory cannot be opened for that.
 ///
 /// # Errors

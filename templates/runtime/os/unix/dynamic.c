@@ -111,14 +111,24 @@ size_t object_size(const char *name, const void *address)
     return object.size;
 }
 
+struct use {
+    struct object object;
+    int (*function)(struct pages pages, void *context);
+    void *context;
+    int result;
+};
+
 static int visit_object(struct dl_phdr_info *info, size_t size, void *context)
 {
-    struct object *object = context;
+    struct use *use = context;
+    struct object *object = &use->object;
     const ElfW(Phdr) *segment = segment_with(info, PT_LOAD, object->address);
     const ElfW(Phdr) *relro = segment_with(info, PT_GNU_RELRO, object->address);
     uintptr_t page = page_size();
     (void)size;
-    if (segment && !(segment->p_flags & PF_W)) {
+    if (!segment)
+        return 0;
+    if (!(segment->p_flags & PF_W)) {
         object->pages.length = page;
     } else if (relro) {
         /* The loader protects whole pages up to the end, rounded down. */
@@ -129,14 +139,18 @@ static int visit_object(struct dl_phdr_info *info, size_t size, void *context)
         if (first < last)
             object->pages = (struct pages){to_pointer(first), last - first};
     }
-    return segment != NULL;
+    use->result = use->function(object->pages, use->context);
+    return 1;
 }
 
-/* Returns the pages of an object that are read-only. A program's copy of constant data is in pages that the loader
- * made so when it had relocated the program (PT_GNU_RELRO). */
-struct pages read_only_pages(const void *address, size_t size)
+/* Calls `function` with the pages of an object that are read-only, while its image is locked (IMAGE_IS_LOCKED). A
+ * program's copy of constant data is in pages that the loader made so when it had relocated the program (PT_GNU_RELRO). */
+int with_read_only_pages(const void *address, size_t size,
+                         int (*function)(struct pages pages, void *context), void *context)
 {
-    struct object object = {.address = (uintptr_t)address, .size = size};
-    dl_iterate_phdr(visit_object, &object);
-    return object.pages;
+    struct use use = {.object = {.address = (uintptr_t)address, .size = size},
+                      .function = function,
+                      .context = context};
+    int is_found = dl_iterate_phdr(visit_object, &use);
+    return is_found ? use.result : function(use.object.pages, context);
 }

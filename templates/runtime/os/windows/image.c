@@ -75,8 +75,9 @@ size_t object_size(const char *name, const void *address)
     return 0;
 }
 
-struct pages read_only_pages(const void *address, size_t size)
+int with_read_only_pages(const void *address, size_t size,
+                         int (*function)(struct pages pages, void *context), void *context)
 {
     (void)address;
-    return (struct pages){NULL, size};
+    return function((struct pages){NULL, size}, context);
 }

@@ -57,6 +57,8 @@ struct file_attributes { /* WIN32_FILE_ATTRIBUTE_DATA */
 };
 WINDOWS int GetFileAttributesExW(const utf16 *path, int level, struct file_attributes *attributes);
 
+#define IMAGE_IS_LOCKED 0 /* none is written */
+
 enum { MAX_NAME = 260 };
 struct directory_entry { /* WIN32_FIND_DATAW */
     windows_number attributes, times[6], size_high, size_low, reserved[2];
