@@ -127,7 +127,8 @@ pub struct Repair {
     pub remove_copies: bool,
     /// Repair files that need a library without stubs for their other libraries
     ///
-    /// Such a file starts only where the library is installed. It is a warning instead of an error.
+    /// Such a file starts only where the library is installed. It is a warning instead of an error, also for a file without
+    /// others beside files that are repaired.
     #[arg(long)]
     pub partial: bool,
     /// Remove the signature of a signed wheel, program or DLL, which the repair makes invalid

@@ -89,6 +89,27 @@ fn images_with_an_unknown_library_are_repaired_in_part() {
         err.contains("error[unsupported-image]: `libonly.so` needs libcudensitymat.so.0"),
         "{err}"
     );
+
+    // Beside an image that is repaired, as a library for SYCL beside those for CUDA.
+    let both = ["repair", "libonly.so", "libfriend.so", "--out-dir", "both"];
+    let (_, err) = ends(1, directory, &both);
+    assert!(
+        err.contains("; `--partial` leaves it as it is, with a warning, for the other images"),
+        "{err}"
+    );
+    let (_, err) = ends(
+        0,
+        directory,
+        &[&both[..], &["--partial", "--force"]].concat(),
+    );
+    let stays =
+        "warning[unsupported-image]: `libonly.so` stays as it is: it needs libcudensitymat.so.0";
+    assert!(err.contains(stays), "{err}");
+    let original = fs::read(directory.join("libonly.so")).unwrap();
+    assert_eq!(
+        fs::read(directory.join("both/libonly.so")).unwrap(),
+        original
+    );
 }
 
 /// A vendor's library of the package needs what the package lacks: a partial repair leaves it to the image, from which the

@@ -151,8 +151,19 @@ impl Context<'_> {
         let mut diagnostics = Vec::new();
         for (id, refusal) in refusals {
             let path = &self.graph.image(id).member.path;
-            let mut diagnostic = unsupported(package, path, Level::Error, &refusal.reason);
-            diagnostic.help = refusal.help;
+            let is_unrelated = refusal.is_unrelated && !decisions.is_empty();
+            let mut diagnostic = if is_unrelated && self.options.is_partial {
+                let reason = format!("stays as it is: it {}", refusal.reason);
+                unsupported(package, path, Level::Warning, &reason)
+            } else {
+                unsupported(package, path, Level::Error, &refusal.reason)
+            };
+            diagnostic.help = if is_unrelated && !self.options.is_partial {
+                let part = "`--partial` leaves it as it is, with a warning, for the other images";
+                refusal.or(part).help
+            } else {
+                refusal.help
+            };
             diagnostics.push(diagnostic);
         }
         for decision in decisions

@@ -100,7 +100,13 @@ pub fn decide(
                 let refusal = unavailable.swap_remove(0);
                 return Err(refusal.or("`--partial` repairs it for its other libraries"));
             }
-            Ok(None) | Err(_) => return Err(unavailable.swap_remove(0)),
+            Ok(None) => {
+                return Err(Refusal {
+                    is_unrelated: true,
+                    ..unavailable.swap_remove(0)
+                });
+            }
+            Err(_) => return Err(unavailable.swap_remove(0)),
         }
     }
 }

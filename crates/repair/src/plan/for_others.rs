@@ -172,16 +172,12 @@ fn refusal(decision: &Decision, user: &str) -> Refusal {
         .collect();
     let files: Vec<&String> = files.into_iter().collect();
     let pronoun = if files.len() == 1 { "it" } else { "them" };
-    Refusal {
-        reason: format!(
-            "calls no function of {}, and may load {pronoun} for {user}",
-            listing(&files)
-        ),
-        help: Some(
-            "whoever builds it can leave them out: with `-Wl,--as-needed` the linker records libraries \
-             whose functions are called only"
-                .to_owned(),
-        ),
-        keeps: Vec::new(),
-    }
+    let reason = format!(
+        "calls no function of {}, and may load {pronoun} for {user}",
+        listing(&files)
+    );
+    Refusal::from(reason).or(
+        "whoever builds it can leave them out: with `-Wl,--as-needed` the linker \
+         records libraries whose functions are called only",
+    )
 }

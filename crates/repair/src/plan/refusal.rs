@@ -9,6 +9,8 @@ pub struct Refusal {
     pub help: Option<String>,
     /// Names in DT_NEEDED without whose replacement the image can be repaired.
     pub keeps: Vec<String>,
+    /// Whether stubs can replace no library of the image: it needs no repair, which others of the package need.
+    pub is_unrelated: bool,
 }
 
 impl Refusal {
@@ -28,6 +30,7 @@ impl From<String> for Refusal {
             reason,
             help: None,
             keeps: Vec::new(),
+            is_unrelated: false,
         }
     }
 }

@@ -77,9 +77,9 @@ fn requires_installed<Name: AsRef<str>>(reason: String, names: &[Name], without:
          of the package"
     );
     Refusal {
-        reason,
         help: Some(help),
         keeps,
+        ..reason.into()
     }
 }
 
