@@ -1,6 +1,6 @@
 //! Mapped files: only the pages that are read are loaded.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::Path;
 
 use gpustub_core::symbols::SymbolList;
@@ -36,11 +36,12 @@ pub(crate) fn with_file<T>(
 
 /// Maps a file.
 fn map_file(path: &Path) -> Result<Mmap, Error> {
-    let file = File::open(path).map_err(|error| unreadable(path, error))?;
-    let metadata = file.metadata().map_err(|error| unreadable(path, error))?;
+    // Before it is opened: that of a pipe waits for a writer.
+    let metadata = fs::metadata(path).map_err(|error| unreadable(path, error))?;
     if !metadata.is_file() {
         return Err(unreadable(path, "not a regular file"));
     }
+    let file = File::open(path).map_err(|error| unreadable(path, error))?;
     // SAFETY: the map is private and read-only. If another process truncates the file while it is
     // read, this one receives SIGBUS, as does every loader or linker that maps libraries; other
     // changes result in other bytes, and no code here trusts the bytes.

@@ -150,6 +150,12 @@ fn files_that_export_nothing() {
         matches!(read_error("").problem(), Problem::Unreadable(_)),
         "a directory"
     );
+    // Opening it would wait for a writer.
+    run(Command::new("mkfifo").arg(path("pipe")));
+    assert!(matches!(
+        read_error("pipe").problem(),
+        Problem::Unreadable(_)
+    ));
 
     let facts = read_link_facts(&std::fs::read(path("static")).unwrap()).unwrap();
     assert_eq!((facts.needed, facts.soname), (Vec::new(), None));
