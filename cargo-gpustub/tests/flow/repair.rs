@@ -403,6 +403,9 @@ fn originals_and_foreign_files_are_not_replaced() {
     image(directory, "libuser.so", COUNT, &["-shared"]);
     let (_, err) = ends(101, directory, &["repair", "libuser.so", "--out-dir", "."]);
     assert!(err.contains("would replace the original"), "{err}");
+    let into_file = ["repair", "libuser.so", "--out-dir", "cudart.c", "--dry-run"];
+    let (_, err) = ends(101, directory, &into_file);
+    assert!(err.contains("`cudart.c` is not a directory"), "{err}");
     write(directory, "out/libuser.so", "of another program");
     let arguments = ["repair", "libuser.so", "--out-dir", "out"];
     let (_, err) = ends(101, directory, &arguments);

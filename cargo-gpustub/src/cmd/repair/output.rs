@@ -24,6 +24,11 @@ use crate::cli;
 
 /// Rejects outputs that would replace an original, or a file that gpustub did not write.
 pub fn refuse_to_replace(repairs: &[PlannedRepair], options: &cli::Repair) -> Result<()> {
+    let out_dir = &options.out_dir;
+    if out_dir.exists() && !out_dir.is_dir() {
+        let message = format!("`{}` is not a directory", slashes(out_dir));
+        return Err(Error::new(message).help("name a directory with `--out-dir`"));
+    }
     let mut targets = BTreeSet::new();
     for repair in repairs {
         for (source, target) in sources_and_targets(repair) {
