@@ -122,6 +122,12 @@ fields! {
             "Libraries of relocatable CUDA or HIP code (nvcc's `-rdc=true`, clang's `-fgpu-rdc`), a table each: \
              `[device-link.physics]`. Each program links their device code once, over all that it \
              reaches; `cargo gpustub plan` shows where.";
+        "link-archs": Type::Strings, false, "[\"sm_90\"]",
+            "The architectures that the device links of this package's programs, tests and C libraries are made for: \
+             machine code (`sm_90`, `sm_90a`, `gfx942`). Each library needs code that serves them, by nvlink's rules: \
+             `sm_80` code serves `sm_86`. Default, for each vendor: all that the libraries contain. Shared libraries, \
+             and programs that use the device link of one, are not changed. A library's own code is always compiled \
+             for its `archs`.";
         "archive": Type::Map("archive"), false,
             "{ builtins = { layers = { common = [\"common.a\"] }, views = { gfx900 = [\"common\"] } } }",
             "Super-archives, static libraries for many GPU families in one file, a table each: \

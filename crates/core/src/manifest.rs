@@ -20,6 +20,8 @@ mod toolkit;
 use std::path::Path;
 
 use crate::by_name::ByName;
+#[cfg(feature = "device-link")]
+use crate::gpu_arch::Arch;
 use crate::library::{LoadName, Out, Returns, Status};
 use crate::version::{HeaderChoice, HeaderVersion, Version};
 
@@ -153,6 +155,10 @@ pub struct Manifest {
     pub device_modules: Vec<DeviceModule>,
     /// The names of all of both.
     pub device_link_names: Vec<String>,
+    /// Architectures that the device links of the package's programs are made for. Empty, or none of a vendor: all
+    /// that their libraries contain.
+    #[cfg(feature = "device-link")]
+    pub link_archs: Vec<Spanned<Arch>>,
     /// The super-archives, sorted by name; without those that have an error.
     #[cfg(feature = "archive")]
     pub archives: Vec<Archive>,

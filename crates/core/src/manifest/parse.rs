@@ -85,6 +85,10 @@ fn read(decoder: &mut Decoder<'_>, top: &Table<'_>, manifest: &mut Manifest) {
             manifest.device_modules = modules;
         }
     }
+    #[cfg(feature = "device-link")]
+    {
+        manifest.link_archs = device_link::link_archs(decoder, top);
+    }
     if let Some(archives) = top.get("archive").and_then(|value| decoder.map(&value)) {
         manifest.archive_names = archives.keys();
         #[cfg(feature = "archive")]

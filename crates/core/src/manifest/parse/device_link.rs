@@ -9,7 +9,7 @@ use crate::decode::{Decoder, Table, Value};
 use crate::define_id;
 use crate::diag::{INVALID_VALUE, MISSING_KEY, REQUIRES_CYCLE};
 use crate::fields;
-use crate::gpu_arch::{Arch, Vendor};
+use crate::gpu_arch::{Arch, ArchKind, Vendor};
 use crate::ids::{Id, IndexVec};
 use crate::library::is_id;
 use crate::manifest::{
@@ -69,6 +69,9 @@ const RESERVED_OPTIONS: [(&[&str], &str); 4] = [
         "remove it: gpustub chooses what is made, and where",
     ),
 ];
+
+const LINK_ARCHS_HELP: &str = "write the GPUs that programs run on, such as [\"sm_90\"]; without the key \
+                               device links are for all architectures of their libraries";
 
 const PATH_HELP: &str = "sources and headers are a part of the package, such as \"cuda/*.cu\"";
 
@@ -358,16 +361,47 @@ fn archs(
     value: &Value<'_>,
     code: &DeviceCode,
 ) -> Vec<Spanned<Arch>> {
-    let Some(list) = table.get("archs") else {
-        if !matches!(code, DeviceCode::Headers) {
-            let message = format!("`{}` has no `archs`", table.name);
-            decoder.error_with_help(&MISSING_KEY, value.key_span.clone(), message, ARCHS_HELP);
+    if table.get("archs").is_none() && !matches!(code, DeviceCode::Headers) {
+        let message = format!("`{}` has no `archs`", table.name);
+        decoder.error_with_help(&MISSING_KEY, value.key_span.clone(), message, ARCHS_HELP);
+    }
+    arch_list(decoder, table, "archs", ARCHS_HELP)
+}
+
+/// Reads `link-archs`: a device link makes machine code alone.
+pub(super) fn link_archs(decoder: &mut Decoder<'_>, top: &Table<'_>) -> Vec<Spanned<Arch>> {
+    let mut archs = arch_list(decoder, top, "link-archs", LINK_ARCHS_HELP);
+    archs.retain(|arch| {
+        let is_real = arch.value.kind() == ArchKind::Real;
+        if !is_real {
+            let real = arch.value.as_kind(ArchKind::Real);
+            let message = format!(
+                "`link-archs` has \"{}\", and a device link makes machine code",
+                arch.value
+            );
+            let help = format!(
+                "write \"{real}\": the `archs` of libraries name the code that it is made of"
+            );
+            decoder.error_with_help(&INVALID_VALUE, arch.span.clone(), message, &help);
         }
+        is_real
+    });
+    archs
+}
+
+/// Architectures in a list, which must not be empty.
+fn arch_list(
+    decoder: &mut Decoder<'_>,
+    table: &Table<'_>,
+    key: &str,
+    help_if_empty: &str,
+) -> Vec<Spanned<Arch>> {
+    let Some(list) = table.get(key) else {
         return Vec::new();
     };
     let count_before = decoder.count();
     let mut archs = Vec::new();
-    for name in checked_strings(decoder, table, "archs", |_| None) {
+    for name in checked_strings(decoder, table, key, |_| None) {
         let Some(arch) = Arch::parse(&name.value) else {
             let short_name = shorten(&name.value);
             let message = format!("`{}` takes {}, not {short_name:?}", list.name, Arch::TAKES);
@@ -387,7 +421,7 @@ fn archs(
     }
     if archs.is_empty() && decoder.count() == count_before {
         let message = format!("`{}` is empty", list.name);
-        decoder.error_with_help(&INVALID_VALUE, list.span, message, ARCHS_HELP);
+        decoder.error_with_help(&INVALID_VALUE, list.span, message, help_if_empty);
     }
     archs
 }
