@@ -72,6 +72,9 @@ pub const DEVICE_LINK_TYPES: &[&str] = &["static", "shared", "module"];
 /// Values of `format` of a module; the first is the default.
 pub const MODULE_FORMATS: &[&str] = &["fatbin", "cubin", "ptx"];
 
+/// Values of `compiler` of a device-link library; the first is the default.
+pub const CUDA_COMPILERS: &[&str] = &["nvcc", "clang"];
+
 /// Values of `cudart` of a device-link library; the first is the default.
 pub const CUDARTS: &[&str] = &["shared", "static", "none"];
 
@@ -253,6 +256,10 @@ fields! {
         "requires": Type::Strings, false, "[\"geometry\"]",
             "The `device-link` libraries whose code this one calls: of this file, or of packages that \
              this package depends on. Default: none.";
+        "compiler": Type::OneOf(CUDA_COMPILERS), false, "\"clang\"",
+            "The compiler of CUDA `sources`: `\"clang\"` compiles them with the headers of the toolkit. nvcc makes \
+             the device links over the objects of both. Not for modules, `cudadevrt` and `lto_` in `archs`. Code for AMD is \
+             always clang's. Default: `\"nvcc\"`.";
         "archs": Type::Strings, false, "[\"sm_80\", \"sm_90\", \"compute_90\"]",
             "Architectures that the code is compiled for, or that the archive contains: `gfx` for AMD, `sm_` for machine \
              code, `lto_` for code that is finished at the device link, `compute_` for PTX, from which \

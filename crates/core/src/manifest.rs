@@ -29,7 +29,7 @@ pub use crate::spanned::Spanned;
 #[cfg(feature = "archive")]
 pub use archive::{Archive, ArchiveLayer, ArchiveView, LayerId, ViewId, is_part_name};
 #[cfg(feature = "device-link")]
-pub use device_link::{Cudart, DeviceCode, DeviceLink, SharedFiles};
+pub use device_link::{CudaCompiler, Cudart, DeviceCode, DeviceLink, SharedFiles};
 #[cfg(feature = "device-link")]
 pub use device_module::{DeviceModule, ModuleFormat};
 pub use dlopen_note::DlopenNote;
