@@ -13,7 +13,7 @@ use gpustub_tests::rdc::{Library, Project};
 use crate::Record;
 
 /// Architectures of the code in the archives of all packages.
-fn archs(project: &Project) -> Result<BTreeSet<String>> {
+pub fn archs(project: &Project) -> Result<BTreeSet<String>> {
     let mut archs = BTreeSet::new();
     for package in fs::read_dir(project.target().join("debug/build"))? {
         let lib = package?.path().join("out/gpustub/device-link/lib");
