@@ -8,7 +8,7 @@ use gpustub_tests::Result;
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::components::component;
 use gpustub_tests::nvcc::{TOOLKIT_12, recorder};
-use gpustub_tests::rdc::{Library, Project};
+use gpustub_tests::rdc::{Call, Library, Project};
 
 use crate::requested::archs;
 use crate::{Record, image, plain};
@@ -41,6 +41,15 @@ fn project(compilers: [&str; 3]) -> Result<Project> {
         let source = project.root().join(name).join("cuda");
         fs::rename(source.join(format!("{name}.cu")), source.join("kernels.cu"))?;
     }
+    project.write("base/cuda/device.cuh", "#define VALUE 1\n")?;
+    let included = "#ifdef __CUDA_ARCH__\n#include \"device.cuh\"\n#endif\n";
+    let source = "base/cuda/kernels.cu";
+    project.edit(source, "__device__", &format!("{included}__device__"))?;
+    project.edit(
+        source,
+        "return 1;",
+        "\n#ifdef VALUE\nreturn VALUE;\n#endif\nreturn 0;",
+    )?;
     let needs = "[dependencies]\ntop = { path = \"../top\" }\n";
     let main = "fn main() {\n    assert_eq!(top::run(), 0);\n}\n";
     project.package("tip", needs, &[("src/main.rs", main)])?;
@@ -80,6 +89,11 @@ fn one_device_link_is_over_objects_of_both_compilers() -> Result<()> {
         project.calls()?;
         succeed(&mut cargo(&project, BUILD)?)?;
         assert_eq!(project.calls()?, [], "nothing has changed");
+        // A header that the host does not see.
+        project.write("base/cuda/device.cuh", "#define VALUE 2\n")?;
+        succeed(&mut cargo(&project, BUILD)?)?;
+        let link = Call::Link("gpustub-final-tip".to_owned());
+        assert!(project.calls()?.contains(&link), "{compilers:?}");
     }
     Ok(())
 }

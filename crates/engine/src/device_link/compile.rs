@@ -3,6 +3,7 @@
 //! The archive contains no device link. nvlink silently skips a whole archive that contains one, and a
 //! process can register an object's kernels only once.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -76,8 +77,8 @@ pub(super) struct Unit<'a> {
     pub(super) source: PathBuf,
     /// The output: a relocatable object, or a module.
     pub(super) object: PathBuf,
-    /// List of the files that the compiler read.
-    dependencies: PathBuf,
+    /// Lists of the files that the compiler read.
+    dependencies: Vec<PathBuf>,
 }
 
 impl Unit<'_> {
@@ -138,13 +139,25 @@ pub(super) fn units<'a>(
             number += 1;
             stem = format!("{flat}.{number}");
         };
-        let dependencies = object.with_extension("d");
+        let mut dependencies = vec![object.with_extension("d")];
         let mut command = match compiler {
             Compiler::Nvcc(nvcc) => nvcc_command(build, nvcc, library, inherited, format),
             Compiler::CudaClang(clang) => cuda_clang_command(build, clang, library, inherited),
             Compiler::Clang(clang) => clang_command(build, clang, library, inherited),
         };
-        command.arg("-MD").arg("-MF").arg(&dependencies);
+        command.arg("-MD").arg("-MF").arg(&dependencies[0]);
+        if !matches!(compiler, Compiler::Nvcc(_)) {
+            // Each of clang's compilations writes the list of its own, the last one that for the host.
+            for arch in archs(library, compiler.vendor()) {
+                if arch.kind() == ArchKind::Real {
+                    let list = object.with_extension(format!("{arch}.d"));
+                    let mut option = OsString::from("-MF");
+                    option.push(&list);
+                    command.arg(format!("-Xarch_{arch}")).arg(option);
+                    dependencies.push(list);
+                }
+            }
+        }
         let is_cuda = source
             .extension()
             .is_some_and(|extension| extension == "cu");
@@ -319,12 +332,16 @@ pub(super) fn run(
                     directives.push(Directive::Warning(warning.to_owned()));
                 }
             }
-            let rule = std::fs::read_to_string(&unit.dependencies)
-                .map_err(|e| Error::io("read", &unit.dependencies, &e))?;
-            let unit_inputs: Vec<_> = fingerprint::read_dependencies(&rule)
-                .iter()
-                .map(|path| build.context.package.join(path))
-                .collect();
+            let mut unit_inputs = Vec::new();
+            for list in &unit.dependencies {
+                let rule =
+                    std::fs::read_to_string(list).map_err(|e| Error::io("read", list, &e))?;
+                for path in fingerprint::read_dependencies(&rule) {
+                    unit_inputs.push(build.context.package.join(path));
+                }
+            }
+            unit_inputs.sort();
+            unit_inputs.dedup();
             fingerprint::record(&unit.object, &key, &unit_inputs, started)?;
             inputs.extend(unit_inputs);
         }
