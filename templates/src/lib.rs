@@ -161,6 +161,7 @@ templates![
     "tree/export/device-link/config-version.cmake.hbs",
     "tree/export/device-link/config.cmake.hbs",
     "tree/export/device-link/gpustub-check-image.cmake.hbs",
+    "tree/export/device-link/gpustub-device-archs.cmake.hbs",
     "tree/export/device-link/gpustub-device-graph.cmake.hbs",
     "tree/export/device-link/gpustub-device-link.cmake.hbs",
     "tree/linker-script.hbs",

@@ -309,6 +309,20 @@ impl Project {
         Ok(calls)
     }
 
+    /// Numbers of architectures that the compilations and the device links were for, since the last call of this
+    /// function.
+    pub fn code_counts(&self) -> Result<(Vec<usize>, Vec<usize>)> {
+        let log = self.read_log()?;
+        let runs = log.lines().filter(|line| line.starts_with("begin\t"));
+        let (links, compilations): (Vec<&str>, Vec<&str>) =
+            runs.partition(|line| line.contains("-dlink "));
+        let count = |lines: Vec<&str>| {
+            let counts = lines.iter().map(|line| line.matches("-gencode ").count());
+            counts.filter(|count| *count > 0).collect()
+        };
+        Ok((count(compilations), count(links)))
+    }
+
     /// Number of runs, and the highest number at once, since the last call of this function.
     pub fn most_at_once(&self) -> Result<(usize, usize)> {
         let (mut runs, mut running, mut max_running) = (0, 0, 0);

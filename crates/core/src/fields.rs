@@ -72,6 +72,9 @@ pub const DEVICE_LINK_TYPES: &[&str] = &["static", "shared", "module"];
 /// Values of `format` of a module; the first is the default.
 pub const MODULE_FORMATS: &[&str] = &["fatbin", "cubin", "ptx"];
 
+/// Values of `compiler` of a device-link library; the first is the default.
+pub const CUDA_COMPILERS: &[&str] = &["nvcc", "clang"];
+
 /// Values of `cudart` of a device-link library; the first is the default.
 pub const CUDARTS: &[&str] = &["shared", "static", "none"];
 
@@ -122,6 +125,12 @@ fields! {
             "Libraries of relocatable CUDA or HIP code (nvcc's `-rdc=true`, clang's `-fgpu-rdc`), a table each: \
              `[device-link.physics]`. Each program links their device code once, over all that it \
              reaches; `cargo gpustub plan` shows where.";
+        "link-archs": Type::Strings, false, "[\"sm_90\"]",
+            "The architectures that the device links of this package's programs, tests and C libraries are made for: \
+             machine code (`sm_90`, `sm_90a`, `gfx942`). Each library needs code that serves them, by nvlink's rules: \
+             `sm_80` code serves `sm_86`. Default, for each vendor: all that the libraries contain. Shared libraries, \
+             and programs that use the device link of one, are not changed. A library's own code is always compiled \
+             for its `archs`.";
         "archive": Type::Map("archive"), false,
             "{ builtins = { layers = { common = [\"common.a\"] }, views = { gfx900 = [\"common\"] } } }",
             "Super-archives, static libraries for many GPU families in one file, a table each: \
@@ -247,6 +256,10 @@ fields! {
         "requires": Type::Strings, false, "[\"geometry\"]",
             "The `device-link` libraries whose code this one calls: of this file, or of packages that \
              this package depends on. Default: none.";
+        "compiler": Type::OneOf(CUDA_COMPILERS), false, "\"clang\"",
+            "The compiler of CUDA `sources`: `\"clang\"` compiles them with the headers of the toolkit. nvcc makes \
+             the device links over the objects of both. Not for modules, `cudadevrt` and `lto_` in `archs`. Code for AMD is \
+             always clang's. Default: `\"nvcc\"`.";
         "archs": Type::Strings, false, "[\"sm_80\", \"sm_90\", \"compute_90\"]",
             "Architectures that the code is compiled for, or that the archive contains: `gfx` for AMD, `sm_` for machine \
              code, `lto_` for code that is finished at the device link, `compute_` for PTX, from which \

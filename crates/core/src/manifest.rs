@@ -20,6 +20,8 @@ mod toolkit;
 use std::path::Path;
 
 use crate::by_name::ByName;
+#[cfg(feature = "device-link")]
+use crate::gpu_arch::Arch;
 use crate::library::{LoadName, Out, Returns, Status};
 use crate::version::{HeaderChoice, HeaderVersion, Version};
 
@@ -27,7 +29,7 @@ pub use crate::spanned::Spanned;
 #[cfg(feature = "archive")]
 pub use archive::{Archive, ArchiveLayer, ArchiveView, LayerId, ViewId, is_part_name};
 #[cfg(feature = "device-link")]
-pub use device_link::{Cudart, DeviceCode, DeviceLink, SharedFiles};
+pub use device_link::{CudaCompiler, Cudart, DeviceCode, DeviceLink, SharedFiles};
 #[cfg(feature = "device-link")]
 pub use device_module::{DeviceModule, ModuleFormat};
 pub use dlopen_note::DlopenNote;
@@ -153,6 +155,10 @@ pub struct Manifest {
     pub device_modules: Vec<DeviceModule>,
     /// The names of all of both.
     pub device_link_names: Vec<String>,
+    /// Architectures that the device links of the package's programs are made for. Empty, or none of a vendor: all
+    /// that their libraries contain.
+    #[cfg(feature = "device-link")]
+    pub link_archs: Vec<Spanned<Arch>>,
     /// The super-archives, sorted by name; without those that have an error.
     #[cfg(feature = "archive")]
     pub archives: Vec<Archive>,

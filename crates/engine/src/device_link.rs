@@ -16,6 +16,7 @@ mod closure;
 mod compile;
 mod compiler;
 mod context;
+mod cuda_clang;
 mod describe;
 mod directories;
 mod disabled;

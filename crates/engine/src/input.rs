@@ -35,8 +35,11 @@ impl Input {
     ) -> Result<Self, Error> {
         let (path, name) = manifest_file(settings)?;
         let text = read_manifest(settings, &path)?;
-        // Cargo treats a missing file as changed.
-        let watched = if path.exists() { &name } else { "Cargo.toml" };
+        let watched = if path.exists() {
+            &name
+        } else {
+            absent_file(settings)
+        };
         directives.push(Directive::RerunIfChanged(watched.to_owned()));
 
         let (manifest, mut diagnostics) = Manifest::parse(&name, &text);
@@ -95,6 +98,17 @@ impl Input {
         let text = self.texts.get(name).map_or("", String::as_str);
         error::SourceText { name, text }
     }
+}
+
+/// Path to watch in place of an absent `GpuStub.toml`, which cargo would treat as changed in each build.
+fn absent_file(settings: &Settings) -> &'static str {
+    #[cfg(feature = "device-link")]
+    if settings.delivery == Some(crate::device_link::Delivery::Crate) {
+        // `sync` may write the file into a finalizer crate, whose directory has no others that change.
+        return ".";
+    }
+    let _ = settings;
+    "Cargo.toml"
 }
 
 /// Text of `GpuStub.toml`.

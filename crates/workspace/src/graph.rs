@@ -7,6 +7,7 @@ use crate::report::Sources;
 use cargo_metadata::{CrateType, DependencyKind, Package, PackageId, TargetKind};
 use gpustub_core::abi_table::headers::HeadersMark;
 use gpustub_core::diag::Origin;
+use gpustub_core::gpu_arch::Arch;
 use gpustub_core::ids::IndexVec;
 use gpustub_core::library::Library;
 use gpustub_core::manifest::{DeviceLink, DeviceModule, Stub};
@@ -279,6 +280,15 @@ impl<'a> PackageGraph<'a> {
             .iter()
             .flat_map(|declared| &declared.manifest.device_modules)
             .filter(|module| self.is_enabled(index, &module.library))
+            .collect()
+    }
+
+    /// Architectures that a package requests for the device links of its programs.
+    pub fn link_archs(&self, index: PackageIndex) -> Vec<Arch> {
+        self.declared[index]
+            .iter()
+            .flat_map(|declared| &declared.manifest.link_archs)
+            .map(|arch| arch.value)
             .collect()
     }
 

@@ -79,6 +79,14 @@ impl Declared {
                     );
                 declared.diagnostics.push(error);
             }
+            if let Some(arch) = declared.manifest.link_archs.first() {
+                let message =
+                    "no package has the programs of `link-archs`: there is none in this directory";
+                let error = Diagnostic::error(&MISPLACED_TABLE, message)
+                    .with_origin(&declared.display_path, arch.span.clone())
+                    .help("move the key to the GpuStub.toml of each package with programs");
+                declared.diagnostics.push(error);
+            }
         }
         Ok(declared)
     }

@@ -1,6 +1,7 @@
 //! Relocatable CUDA code in packages, built by cargo and the real nvcc: registrations at program
 //! start, incremental builds, and refused graphs.
 
+mod clang;
 mod counts;
 mod example;
 mod forms;

@@ -4,6 +4,7 @@
 //! `workspace`: `area` and `volume` call the device code of `base`; `one` and `behind` use `area` alone,
 //! `two` and `many` both. `extensions` has libraries for C, and the static library `detail`.
 
+mod archs;
 mod build_dir;
 mod changes;
 mod consumers;

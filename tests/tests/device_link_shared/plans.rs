@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use gpustub_core::device_link::{Graph, Link, LinkRole, Node, NodeForm, NodeKind, plan};
@@ -158,6 +159,16 @@ function(pair name)
 endfunction()
 ";
 
+/// Copies the files that define `gpustub_target_device_link`.
+pub fn copy_functions(directory: &Path) -> Result<()> {
+    for name in ["device-link", "device-graph", "device-archs", "check-image"] {
+        let from = format!("templates/tree/export/device-link/gpustub-{name}.cmake.hbs");
+        let to = directory.join(format!("gpustub-{name}.cmake"));
+        fs::copy(repository().join(from), to)?;
+    }
+    Ok(())
+}
+
 #[test]
 #[ignore = "needs CMake: ./tests/run"]
 fn cmake_plans_as_core() -> Result<()> {
@@ -181,11 +192,7 @@ fn cmake_plans_as_core() -> Result<()> {
     for name in ["empty.cpp", "own.cu"] {
         fs::write(dir.join(name), "")?;
     }
-    for name in ["device-link", "device-graph"] {
-        let from = format!("templates/tree/export/device-link/gpustub-{name}.cmake.hbs");
-        let to = dir.join(format!("gpustub-{name}.cmake"));
-        fs::copy(repository().join(from), to)?;
-    }
+    copy_functions(dir)?;
     fs::write(dir.join("CMakeLists.txt"), lists)?;
     let mut cmake = Command::new("cmake");
     cmake.arg("-S").arg(dir).arg("-B").arg(dir.join("build"));

@@ -106,8 +106,8 @@ fn expect_registered(ran: &Ran) {
     assert_eq!(records(&ran.stderr, "launch").len(), 2, "{}", ran.stderr);
 }
 
-/// The device code of both architectures is in the program, and has the kernels of both libraries.
-fn expect_code(program: &Path, scratch: &Path) -> Result<()> {
+/// The device code of just these architectures is in the program, and has the kernels of both libraries.
+fn expect_code(program: &Path, scratch: &Path, archs: &[&str]) -> Result<()> {
     let image = fs::read(program)?;
     let magic = b"__CLANG_OFFLOAD_BUNDLE__";
     let start = image
@@ -115,7 +115,14 @@ fn expect_code(program: &Path, scratch: &Path) -> Result<()> {
         .position(|window| window == magic);
     let bundle = &image[start.ok_or("the program has no bundle")?..];
     fs::write(scratch.join("bundle"), bundle)?;
-    for arch in ["gfx90a", "gfx1030"] {
+    // The table of the bundle, and the first bytes of its code.
+    let table = String::from_utf8_lossy(&bundle[..bundle.len().min(4096)]);
+    assert_eq!(
+        table.matches("-amdhsa--gfx").count(),
+        archs.len(),
+        "{table}"
+    );
+    for arch in archs {
         let output = scratch.join(arch);
         succeed(
             Command::new("/usr/lib/llvm-19/bin/clang-offload-bundler")
@@ -152,7 +159,11 @@ fn kernels_of_two_packages_are_linked_across_them_and_registered_once() -> Resul
         let ran = succeed(program.env("GPUSTUB_HIP_PATH", &library))?;
         expect_registered(&ran);
     }
-    expect_code(&project.built("tip"), &project.path(""))?;
+    expect_code(
+        &project.built("tip"),
+        &project.path(""),
+        &["gfx90a", "gfx1030"],
+    )?;
     let again = build(&project, &rocm, &["-v", "-p", "tip"])?.success()?;
     assert!(again.stderr.contains("Fresh tip"), "{}", again.stderr);
 
@@ -171,6 +182,15 @@ fn kernels_of_two_packages_are_linked_across_them_and_registered_once() -> Resul
         plan.contains("gfx90a") && plan.contains("gfx1030"),
         "{plan}"
     );
+
+    project.write(
+        "tip/GpuStub.toml",
+        "schema = 1\nlink-archs = [\"gfx1030\"]\n",
+    )?;
+    build(&project, &rocm, &["-p", "tip"])?.success()?;
+    expect_code(&project.built("tip"), &project.path(""), &["gfx1030"])?;
+    let mut program = Command::new(project.built("tip"));
+    expect_registered(&succeed(program.env("LD_LIBRARY_PATH", directory))?);
     Ok(())
 }
 

@@ -37,8 +37,9 @@ use installed::{file_name, has_code, static_name, stubs_of};
 const MAX_HEADERS: usize = 5000;
 
 /// Functions of CMake, which do not depend on the package.
-const FUNCTIONS: [&str; 3] = [
+const FUNCTIONS: [&str; 4] = [
     "gpustub-device-link.cmake",
+    "gpustub-device-archs.cmake",
     "gpustub-device-graph.cmake",
     "gpustub-check-image.cmake",
 ];

@@ -101,6 +101,8 @@ struct LinkFaults {
     missing_ptx: BTreeMap<Vec<NodeId>, Vec<NodeId>>,
     /// Device links without any machine code.
     no_machine_code: Vec<NodeId>,
+    /// Programs that request other architectures than those of the final that they use.
+    fixed_finals: BTreeMap<FixedFinal, Vec<NodeId>>,
     duplicates: BTreeMap<LibraryPair, SharedDefinition>,
 }
 
@@ -109,6 +111,13 @@ struct LinkFaults {
 struct MissingArchs {
     library: NodeId,
     missing: Vec<Arch>,
+}
+
+/// A library's final, and the architectures that programs request.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct FixedFinal {
+    top: NodeId,
+    requested: Vec<Arch>,
 }
 
 /// Two libraries of one device link.
@@ -140,7 +149,14 @@ impl LinkFaults {
     }
 
     fn check_archs(&mut self, plan: &LinkPlan<'_>, id: NodeId, inputs: &[NodeId]) {
-        let requested = plan.requested_archs(id, inputs);
+        let requested = match plan.role(id) {
+            LinkRole::UseFinal(top) => {
+                let archs = plan.requested_archs(top, inputs);
+                self.check_final(plan, id, top, &archs);
+                archs
+            }
+            _ => plan.requested_archs(id, inputs),
+        };
         if requested.is_empty()
             && inputs
                 .iter()
@@ -176,6 +192,17 @@ impl LinkFaults {
         if !with_ptx.is_empty() && !without.is_empty() {
             let without = without.into_iter().map(|(library, _)| library).collect();
             self.missing_ptx.entry(without).or_default().push(id);
+        }
+    }
+
+    /// Compares the architectures that a program requests with those of the final that it uses.
+    fn check_final(&mut self, plan: &LinkPlan<'_>, id: NodeId, top: NodeId, archs: &[Arch]) {
+        let mut requested: Vec<Arch> = plan.node(id).archs.clone();
+        requested.retain(|arch| arch.vendor().is_in(archs.iter().copied()));
+        requested.sort_unstable();
+        if !requested.is_empty() && requested != archs {
+            let fixed = FixedFinal { top, requested };
+            self.fixed_finals.entry(fixed).or_default().push(id);
         }
     }
 
@@ -254,6 +281,31 @@ impl LinkFaults {
                     .first()
                     .map(|&id| plan.node(id).with_origin(warning)),
             );
+        }
+        for (FixedFinal { top, requested }, ids) in self.fixed_finals {
+            let archs = plan.requested_archs(top, &plan.inputs(top));
+            let message = format!(
+                "{} requests a device link for {}, and uses that of `{}`, which is for {}",
+                listing(&plan.link_names(&ids)),
+                arch_names(&requested),
+                plan.node(top).name,
+                arch_names(&archs)
+            );
+            let is_served = |arch: &Arch| archs.iter().any(|linked| linked.serves(*arch));
+            let (diagnostic, help) = if requested.iter().all(is_served) {
+                (
+                    Diagnostic::note(&MISSING_ARCH, message),
+                    "nothing is missing: a shared library has one device link, for all of its `archs`",
+                )
+            } else {
+                (
+                    Diagnostic::error(&MISSING_ARCH, message),
+                    "programs cannot change the device link of a shared library: add to the `archs` of the libraries, \
+                     or make them static",
+                )
+            };
+            let node = ids.first().map(|&id| plan.node(id));
+            diagnostics.extend(node.map(|node| node.with_origin(diagnostic.help(help))));
         }
         for id in self.no_machine_code {
             let message = format!(

@@ -270,20 +270,25 @@ impl<'g> LinkPlan<'g> {
         })
     }
 
-    /// Architectures that a device link makes machine code for: those that the program requests, else
-    /// all that its inputs contain. PTX requests none: nvlink links PTX only for a given `sm_`.
+    /// Architectures that a device link makes machine code for: for each vendor those that the program requests,
+    /// else all that its inputs contain. PTX requests none: nvlink links PTX only for a given `sm_`.
     pub(super) fn requested_archs(&self, id: NodeId, inputs: &[NodeId]) -> Vec<Arch> {
         let node = self.node(id);
-        if node.kind == NodeKind::Rdc || node.archs.is_empty() {
-            linked_archs(
-                inputs
-                    .iter()
-                    .flat_map(|&input| &self.node(input).archs)
-                    .copied(),
-            )
-        } else {
-            linked_archs(node.archs.iter().copied())
-        }
+        let libraries = inputs.iter().map(|&input| &self.node(input).archs);
+        let contained: Vec<Arch> = libraries.clone().flatten().copied().collect();
+        let requested: Vec<Arch> = match node.kind {
+            NodeKind::Rdc => Vec::new(),
+            _ => node.archs.clone(),
+        };
+        let mut archs = contained.clone();
+        archs.retain(|arch| !arch.vendor().is_in(requested.iter().copied()));
+        // Of a vendor without any code there is no device link. Unknown architectures are those of an archive of CUDA.
+        let has_unknown = libraries.clone().any(Vec::is_empty);
+        archs.extend(requested.into_iter().filter(|arch| {
+            let vendor = arch.vendor();
+            has_unknown && vendor == Vendor::Nvidia || vendor.is_in(contained.iter().copied())
+        }));
+        linked_archs(archs.into_iter())
     }
 
     /// The host link of an image, and that of its final.

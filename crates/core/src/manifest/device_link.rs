@@ -23,6 +23,8 @@ pub struct DeviceLink {
     pub compile_options: Vec<Spanned<String>>,
     /// Other such libraries whose code it calls, in this package or another one.
     pub requires: Vec<Spanned<String>>,
+    /// Compiler of its code for NVIDIA.
+    pub compiler: CudaCompiler,
     /// Architectures that its code is compiled for. Empty for headers alone.
     pub archs: Vec<Spanned<Arch>>,
     /// Archive or shared library.
@@ -60,6 +62,16 @@ pub struct SharedFiles {
     pub middle: Spanned<String>,
     /// The device link over the library and its requirements.
     pub r#final: Spanned<String>,
+}
+
+/// Compiler of CUDA code. Device links are nvcc's in both cases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CudaCompiler {
+    /// The toolkit's; the default.
+    #[default]
+    Nvcc,
+    /// clang with the toolkit's headers and assembler.
+    Clang,
 }
 
 /// The CUDA runtime that host code is linked with. A process must have one kind.

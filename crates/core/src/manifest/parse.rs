@@ -3,6 +3,10 @@
 #[cfg(feature = "archive")]
 mod archive;
 #[cfg(feature = "device-link")]
+mod archs;
+#[cfg(feature = "device-link")]
+mod cuda_clang;
+#[cfg(feature = "device-link")]
 mod device_link;
 #[cfg(feature = "device-link")]
 mod device_module;
@@ -84,6 +88,10 @@ fn read(decoder: &mut Decoder<'_>, top: &Table<'_>, manifest: &mut Manifest) {
             manifest.device_links = libraries;
             manifest.device_modules = modules;
         }
+    }
+    #[cfg(feature = "device-link")]
+    {
+        manifest.link_archs = archs::link_archs(decoder, top);
     }
     if let Some(archives) = top.get("archive").and_then(|value| decoder.map(&value)) {
         manifest.archive_names = archives.keys();
@@ -288,6 +296,10 @@ mod tests {
     #[test]
     fn names_agree_with_the_field_table() {
         assert_eq!(device_link::CUDARTS.map(|(name, _)| name), fields::CUDARTS);
+        assert_eq!(
+            cuda_clang::COMPILERS.map(|(name, _)| name),
+            fields::CUDA_COMPILERS
+        );
         assert_eq!(
             device_link::TYPES.map(|(name, _)| name),
             fields::DEVICE_LINK_TYPES

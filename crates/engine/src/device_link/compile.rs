@@ -3,12 +3,14 @@
 //! The archive contains no device link. nvlink silently skips a whole archive that contains one, and a
 //! process can register an object's kernels only once.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use super::closure::inherited;
 use super::compiler::{Compiler, Compilers};
 use super::context::{BuildContext, Context};
+use super::cuda_clang::CudaClang;
 use super::hip::Clang;
 use super::jobs::Tokens;
 use super::metadata::{DeviceLibrary, Object};
@@ -21,7 +23,7 @@ use crate::toolchain::{Index, Toolchain};
 use gpustub_core::diag::IO_ERROR;
 use gpustub_core::directives::Directive;
 use gpustub_core::gpu_arch::{Arch, ArchKind, Vendor};
-use gpustub_core::manifest::{DeviceLink, ModuleFormat, Spanned};
+use gpustub_core::manifest::{CudaCompiler, DeviceLink, ModuleFormat, Spanned};
 use gpustub_core::text::join;
 
 fn compile_error(build: &BuildContext, unit: &Unit, command: &str, output: &Output) -> Error {
@@ -49,14 +51,14 @@ fn compile_error(build: &BuildContext, unit: &Unit, command: &str, output: &Outp
     error.into_error(command, output)
 }
 
-/// The compilers of a library's code: nvcc first.
-pub(super) fn compilers<'a>(
-    Compilers { nvcc, clang }: &'a Compilers,
-    library: &DeviceLink,
-) -> Vec<Compiler<'a>> {
-    let nvcc = nvcc.as_ref().map(Compiler::Nvcc);
-    let mut compilers: Vec<Compiler> = nvcc.into_iter().collect();
-    compilers.extend(clang.as_ref().map(Compiler::Clang));
+/// The compilers of a library's code: that of CUDA first.
+pub(super) fn compilers<'a>(compilers: &'a Compilers, library: &DeviceLink) -> Vec<Compiler<'a>> {
+    let for_cuda = match library.compiler {
+        CudaCompiler::Nvcc => compilers.nvcc.as_ref().map(Compiler::Nvcc),
+        CudaCompiler::Clang => compilers.cuda_clang.as_ref().map(Compiler::CudaClang),
+    };
+    let for_amd = compilers.clang.as_ref().map(Compiler::Clang);
+    let mut compilers = Vec::from_iter(for_cuda.into_iter().chain(for_amd));
     compilers.retain(|compiler| has_vendor(library, compiler.vendor()));
     compilers
 }
@@ -75,8 +77,8 @@ pub(super) struct Unit<'a> {
     pub(super) source: PathBuf,
     /// The output: a relocatable object, or a module.
     pub(super) object: PathBuf,
-    /// List of the files that the compiler read.
-    dependencies: PathBuf,
+    /// Lists of the files that the compiler read.
+    dependencies: Vec<PathBuf>,
 }
 
 impl Unit<'_> {
@@ -114,7 +116,7 @@ pub(super) fn units<'a>(
     }
     let extension = match (format, compiler) {
         (Some(format), _) => format.word(),
-        (None, Compiler::Nvcc(_)) => "o",
+        (None, Compiler::Nvcc(_) | Compiler::CudaClang(_)) => "o",
         (None, Compiler::Clang(_)) => "hip.o",
     };
     let mut units: Vec<Unit> = Vec::new();
@@ -137,12 +139,25 @@ pub(super) fn units<'a>(
             number += 1;
             stem = format!("{flat}.{number}");
         };
-        let dependencies = object.with_extension("d");
+        let mut dependencies = vec![object.with_extension("d")];
         let mut command = match compiler {
             Compiler::Nvcc(nvcc) => nvcc_command(build, nvcc, library, inherited, format),
+            Compiler::CudaClang(clang) => cuda_clang_command(build, clang, library, inherited),
             Compiler::Clang(clang) => clang_command(build, clang, library, inherited),
         };
-        command.arg("-MD").arg("-MF").arg(&dependencies);
+        command.arg("-MD").arg("-MF").arg(&dependencies[0]);
+        if !matches!(compiler, Compiler::Nvcc(_)) {
+            // Each of clang's compilations writes the list of its own, the last one that for the host.
+            for arch in archs(library, compiler.vendor()) {
+                if arch.kind() == ArchKind::Real {
+                    let list = object.with_extension(format!("{arch}.d"));
+                    let mut option = OsString::from("-MF");
+                    option.push(&list);
+                    command.arg(format!("-Xarch_{arch}")).arg(option);
+                    dependencies.push(list);
+                }
+            }
+        }
         let is_cuda = source
             .extension()
             .is_some_and(|extension| extension == "cu");
@@ -150,7 +165,12 @@ pub(super) fn units<'a>(
             // nvcc takes other extensions for host code.
             command.args(["-x", "cu"]);
         }
-        command.arg(&source).arg("-o").arg(&object);
+        match compiler {
+            // clang makes the object's id of this path alone, which two packages may have in common.
+            Compiler::CudaClang(_) => command.arg(build.context.package.join(&source)),
+            _ => command.arg(&source),
+        };
+        command.arg("-o").arg(&object);
         units.push(Unit {
             compiler,
             library,
@@ -196,7 +216,21 @@ fn nvcc_command(
     command
 }
 
-/// clang with the options that the units of a library share.
+/// clang for CUDA with the options that the units of a library share.
+fn cuda_clang_command(
+    build: &BuildContext,
+    clang: &CudaClang,
+    library: &DeviceLink,
+    inherited: &[&DeviceLibrary],
+) -> Command {
+    let archs = archs(library, Vendor::Nvidia);
+    let mut command = clang.compile(&archs, build.opt_level, build.debug);
+    command.current_dir(build.context.package);
+    add_inherited(&mut command, inherited, &str::to_owned);
+    command
+}
+
+/// clang for AMD with the options that the units of a library share.
 fn clang_command(
     build: &BuildContext,
     clang: &Clang,
@@ -298,12 +332,16 @@ pub(super) fn run(
                     directives.push(Directive::Warning(warning.to_owned()));
                 }
             }
-            let rule = std::fs::read_to_string(&unit.dependencies)
-                .map_err(|e| Error::io("read", &unit.dependencies, &e))?;
-            let unit_inputs: Vec<_> = fingerprint::read_dependencies(&rule)
-                .iter()
-                .map(|path| build.context.package.join(path))
-                .collect();
+            let mut unit_inputs = Vec::new();
+            for list in &unit.dependencies {
+                let rule =
+                    std::fs::read_to_string(list).map_err(|e| Error::io("read", list, &e))?;
+                for path in fingerprint::read_dependencies(&rule) {
+                    unit_inputs.push(build.context.package.join(path));
+                }
+            }
+            unit_inputs.sort();
+            unit_inputs.dedup();
             fingerprint::record(&unit.object, &key, &unit_inputs, started)?;
             inputs.extend(unit_inputs);
         }

@@ -5,14 +5,17 @@ use std::process::Command;
 
 use gpustub_core::gpu_arch::Vendor;
 
+use super::cuda_clang::CudaClang;
 use super::hip::Clang;
 use super::nvcc::Nvcc;
 use crate::error::Error;
 
 /// The compilers that the libraries of a package need.
 pub(super) struct Compilers {
-    /// For architectures of NVIDIA.
+    /// For architectures of NVIDIA, and their device links.
     pub(super) nvcc: Option<Nvcc>,
+    /// For tables of NVIDIA's architectures that choose it.
+    pub(super) cuda_clang: Option<CudaClang>,
     /// For architectures of AMD.
     pub(super) clang: Option<Clang>,
 }
@@ -21,6 +24,8 @@ pub(super) struct Compilers {
 #[derive(Clone, Copy)]
 pub(super) enum Compiler<'a> {
     Nvcc(&'a Nvcc),
+    CudaClang(&'a CudaClang),
+    /// For AMD.
     Clang(&'a Clang),
 }
 
@@ -28,7 +33,7 @@ impl Compiler<'_> {
     /// Vendor of the code.
     pub(super) fn vendor(self) -> Vendor {
         match self {
-            Self::Nvcc(_) => Vendor::Nvidia,
+            Self::Nvcc(_) | Self::CudaClang(_) => Vendor::Nvidia,
             Self::Clang(_) => Vendor::Amd,
         }
     }
@@ -37,6 +42,7 @@ impl Compiler<'_> {
     pub(super) fn key(self, command: &Command) -> String {
         match self {
             Self::Nvcc(nvcc) => nvcc.key(command),
+            Self::CudaClang(clang) => clang.key(command),
             Self::Clang(clang) => clang.key(command),
         }
     }
@@ -45,6 +51,7 @@ impl Compiler<'_> {
     pub(super) fn cannot_run(self, error: &io::Error) -> Error {
         match self {
             Self::Nvcc(nvcc) => nvcc.cannot_run(&nvcc.compile(), error),
+            Self::CudaClang(clang) => clang.cannot_run(error),
             Self::Clang(clang) => clang.cannot_run(error),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use gpustub_core::gpu_arch::Arch;
 use gpustub_core::manifest::DeviceModule;
 
 use super::directories::Directories;
@@ -21,6 +22,8 @@ pub(super) struct Context<'a> {
     pub(super) out: &'a Path,
     /// The package's libraries whose cargo feature is disabled.
     pub(super) disabled: &'a [Disabled<'a>],
+    /// Architectures that the package's programs request.
+    pub(super) link_archs: &'a [Arch],
     /// The package's stubs of the CUDA runtime.
     pub(super) stubs: Stubs,
     /// Whether the package uses stubs of the HIP runtime.

@@ -59,7 +59,8 @@ fn by_clang(library: &str, archive: &Path, object: &str) -> Diagnostic {
         "device-link.{library}: {object} of {} has device code that clang compiled, which nvlink cannot read",
         archive.display()
     );
-    let help = "compile its sources with nvcc, as `sources` of the library or with -rdc=true";
+    let help = "compile its sources with nvcc, as `sources` of the library or with -rdc=true; or with clang's older driver \
+                (CUDA code only): --no-offload-new-driver";
     Diagnostic::error(&DEVICE_LINK_ERROR, message).help(help)
 }
 

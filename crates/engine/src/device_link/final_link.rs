@@ -54,7 +54,7 @@ pub(super) fn link(
 ) -> Result<(), Error> {
     let program = context.env.cargo_text("CARGO_PKG_NAME")?;
     check_distinct_names(closure)?;
-    let graph = graph::with_program(&program, closure);
+    let graph = graph::with_program(&program, closure, context.link_archs);
     let (plan, diagnostics) = plan(&graph);
     if has_errors(&diagnostics) {
         return Err(Error::from_diagnostics(&diagnostics, &ByName::default()));

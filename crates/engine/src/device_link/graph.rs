@@ -1,7 +1,7 @@
 //! Libraries as a graph for the planner of core.
 
 use gpustub_core::device_link::{Graph, Link, Node, NodeForm, NodeKind};
-use gpustub_core::gpu_arch::Vendor;
+use gpustub_core::gpu_arch::{Arch, Vendor};
 use gpustub_core::manifest::LibraryType;
 
 use super::metadata::DeviceLibrary;
@@ -13,12 +13,13 @@ pub(super) fn from_libraries(libraries: &[DeviceLibrary]) -> Graph {
     }
 }
 
-/// Creates the same graph and, as its last node, a program that links every library that was built.
-pub(super) fn with_program(package: &str, libraries: &[DeviceLibrary]) -> Graph {
+/// Creates the same graph and, as its last node, a program that links every library that was built, for `archs`.
+pub(super) fn with_program(package: &str, libraries: &[DeviceLibrary], archs: &[Arch]) -> Graph {
     let mut graph = from_libraries(libraries);
     // No library's name has a space in it.
     let name = format!("package {package}");
     let mut program = Node::new(name, NodeKind::Plain, NodeForm::Bin);
+    program.archs = archs.to_vec();
     program.links = libraries
         .iter()
         .filter(|library| library.built)

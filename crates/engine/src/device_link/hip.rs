@@ -3,5 +3,5 @@
 mod clang;
 mod link;
 
-pub(super) use clang::Clang;
+pub(super) use clang::{Clang, debian_directories, path_of_commands, resolve};
 pub(super) use link::{LinkInputs, link};

@@ -7,7 +7,7 @@ use gpustub_core::device_link::{plan, shared_launches};
 use gpustub_core::diag::{IO_ERROR, has_errors};
 use gpustub_core::directives::Directive;
 use gpustub_core::gpu_arch::Vendor;
-use gpustub_core::manifest::{DeviceCode, DeviceLink, DeviceModule, LibraryType};
+use gpustub_core::manifest::{CudaCompiler, DeviceCode, DeviceLink, DeviceModule, LibraryType};
 use gpustub_core::text::join;
 
 use super::beside;
@@ -15,6 +15,7 @@ use super::closure::{inherited, upstream};
 use super::compile::{self, Unit};
 use super::compiler::Compilers;
 use super::context::{BuildContext, Context};
+use super::cuda_clang::CudaClang;
 use super::describe::{archive_name, describe_all};
 use super::hip::Clang;
 use super::jobs::Tokens;
@@ -146,10 +147,16 @@ fn find_compilers(
     let host = context.env.cargo_text("HOST")?;
     let mut compilers = Compilers {
         nvcc: None,
+        cuda_clang: None,
         clang: None,
     };
     if has_modules || has_vendor(Vendor::Nvidia) {
-        compilers.nvcc = Some(Nvcc::find(context.env, &target, &host)?);
+        let nvcc = Nvcc::find(context.env, &target, &host)?;
+        let mut tables = tables.iter();
+        if tables.any(|table| table.compiler == CudaCompiler::Clang) {
+            compilers.cuda_clang = Some(CudaClang::find(context.env, &nvcc)?);
+        }
+        compilers.nvcc = Some(nvcc);
     }
     if has_vendor(Vendor::Amd) {
         compilers.clang = Some(Clang::find(context.env, &target)?);
@@ -234,6 +241,9 @@ fn build(
     if let Some(nvcc) = &compilers.nvcc {
         directives.extend(nvcc.watched()?);
         directives.extend(nvcc.warnings());
+    }
+    if let Some(clang) = &compilers.cuda_clang {
+        directives.extend(clang.watched()?);
     }
     if let Some(clang) = &compilers.clang {
         directives.extend(clang.watched()?);

@@ -10,6 +10,7 @@ use gpustub_core::manifest::DeviceLink;
 use gpustub_core::text::join;
 
 use super::compiler::Compiler;
+use super::cuda_clang;
 use super::lto;
 use super::metadata::DeviceLibrary;
 use super::nvcc::Nvcc;
@@ -55,21 +56,23 @@ impl CompileError<'_> {
         let printed = printed(output);
         let nvcc = match self.compiler {
             Compiler::Nvcc(nvcc) => nvcc,
-            Compiler::Clang(_) => return self.clang_error(command, output, &printed),
+            Compiler::CudaClang(_) => return self.clang_error("CUDA", command, output, &printed),
+            Compiler::Clang(_) => return self.clang_error("AMD", command, output, &printed),
         };
         self.nvcc_error(nvcc, command, output, &printed)
     }
 
-    fn clang_error(&self, command: &str, output: &Output, printed: &str) -> Error {
+    fn clang_error(&self, code: &str, command: &str, output: &Output, printed: &str) -> Error {
         let message = format!(
-            "clang cannot compile {} for AMD ({})",
+            "clang cannot compile {} for {code} ({})",
             self.source.display(),
             output.status
         );
         let error = Error::new(&COMPILER_ERROR, message).output(printed.as_bytes());
-        let error = match missing_header(printed) {
-            Some(header) => error.help(self.header_help(header)),
-            None => error,
+        let error = match (cuda_clang::help(printed), missing_header(printed)) {
+            (Some(help), _) => error.help(help),
+            (None, Some(header)) => error.help(self.header_help(header)),
+            (None, None) => error,
         };
         error.command(command)
     }

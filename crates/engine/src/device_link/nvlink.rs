@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::metadata::DeviceLibrary;
 use super::nvcc::Nvcc;
-use super::{compile, external, lto, nvcc_report, runtime, symbol_index};
+use super::{compile, cuda_clang, external, lto, nvcc_report, runtime, symbol_index};
 use crate::error::Error;
 use crate::fingerprint;
 use gpustub_core::device_link::NodePlan;
@@ -99,6 +99,7 @@ fn run(
         expected.extend(ids.into_iter().map(|id| (id, *member)));
     }
     expected.sort_by(|(a, _), (b, _)| a.cmp(b));
+    check_distinct(&expected)?;
     let mut files: Vec<PathBuf> = members.iter().map(|m| m.archive.clone()).collect();
     let mut command = command(inputs, options)?;
     command.args(&files).arg("-o").arg(output);
@@ -174,6 +175,27 @@ fn command(inputs: &LinkInputs, options: &[&OsStr]) -> Result<Command, Error> {
     Ok(command)
 }
 
+/// Rejects two objects of one id: the host code of the device link would define its name twice.
+fn check_distinct(expected: &[Expected]) -> Result<(), Error> {
+    let Some([(id, first), (_, second)]) = expected.windows(2).find_map(|pair| match pair {
+        [a, b] if a.0 == b.0 => Some([a, b]),
+        _ => None,
+    }) else {
+        return Ok(());
+    };
+    let message = format!(
+        "two objects have the id {id}, in device-link.{} ({}) and device-link.{} ({})",
+        first.name, first.package, second.name, second.package
+    );
+    let help = if id == cuda_clang::CONSTANT_ID {
+        "clang 23.1 gives this id to every object: set CUDACXX to another release (22 or before), or write \
+         compiler = \"nvcc\""
+    } else {
+        "compilers derive the id from the path of the source: compile each source once, and with clang by its absolute path"
+    };
+    Err(Error::new(&DEVICE_LINK_ERROR, message).help(help))
+}
+
 /// Rejects a device link that registers other objects than those of its libraries.
 fn check_registered(inputs: &LinkInputs, expected: &[Expected], list: &Path) -> Result<(), Error> {
     let text = std::fs::read_to_string(list).map_err(|e| Error::io("read", list, &e))?;
@@ -241,4 +263,41 @@ pub(super) fn objects(member: &DeviceLibrary) -> Result<Vec<String>, Error> {
         ));
     }
     Ok(ids.objects)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_objects_of_one_id_are_rejected() {
+        let [first, second] = ["base", "top"].map(|name| DeviceLibrary {
+            name: name.to_owned(),
+            package: format!("{name} 0.1.0"),
+            ..DeviceLibrary::default()
+        });
+        for (ids, help) in [
+            (["_1_a_cu_f", "_2_a_cu_f"], None),
+            (["__nv_1", "__nv_1"], Some("compile each source once")),
+            (
+                [cuda_clang::CONSTANT_ID; 2],
+                Some("clang 23.1 gives this id"),
+            ),
+        ] {
+            let expected = [(ids[0].to_owned(), &first), (ids[1].to_owned(), &second)];
+            let message = check_distinct(&expected)
+                .err()
+                .map(|error| error.to_string());
+            let Some(help) = help else {
+                assert_eq!(message, None);
+                continue;
+            };
+            let message = message.unwrap_or_default();
+            let libraries = "in device-link.base (base 0.1.0) and device-link.top (top 0.1.0)";
+            assert!(
+                message.contains(libraries) && message.contains(help),
+                "{message}"
+            );
+        }
+    }
 }

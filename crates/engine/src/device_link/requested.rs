@@ -11,15 +11,20 @@ use crate::error::Error;
 const NAME: &str = "GPUSTUB_DEVICE_ARCHS";
 
 /// The manifest with the requested architectures, if the variable is set. A table keeps its vendors: one for CUDA alone is
-/// not compiled for AMD.
+/// not compiled for AMD. The device links of programs are then for what their libraries were compiled for.
 pub(crate) fn apply(env: &Env, mut manifest: Manifest) -> Result<Manifest, Error> {
-    if !manifest.device_links.is_empty() {
-        let requested = read(env)?;
-        for library in &mut manifest.device_links {
-            replace(library, &requested);
-        }
+    if !manifest.device_links.is_empty() || !manifest.link_archs.is_empty() {
+        request(&mut manifest, &read(env)?);
     }
     Ok(manifest)
+}
+
+fn request(manifest: &mut Manifest, requested: &[Arch]) {
+    let link_archs = &mut manifest.link_archs;
+    link_archs.retain(|arch| !arch.value.vendor().is_in(requested.iter().copied()));
+    for library in &mut manifest.device_links {
+        replace(library, requested);
+    }
 }
 
 fn read(env: &Env) -> Result<Vec<Arch>, Error> {
@@ -95,14 +100,34 @@ mod tests {
             let (mut manifest, diagnostics) = Manifest::parse("GpuStub.toml", &text);
             assert_eq!(diagnostics, []);
             let names = requested.split(',').filter_map(Arch::parse);
-            let library = &mut manifest.device_links[0];
-            replace(library, &Vec::from_iter(names));
-            let archs: Vec<String> = library
-                .archs
-                .iter()
-                .map(|arch| arch.value.to_string())
-                .collect();
-            assert_eq!(archs.join(" "), expected, "{code} {declared} {requested}");
+            request(&mut manifest, &Vec::from_iter(names));
+            let archs = words(&manifest.device_links[0].archs);
+            assert_eq!(archs, expected, "{code} {declared} {requested}");
         }
+    }
+
+    #[test]
+    fn the_environment_precedes_link_archs_of_its_vendors() {
+        for (declared, requested, expected) in [
+            ("'sm_90', 'gfx942'", "", "sm_90 gfx942"),
+            ("'sm_90', 'gfx942'", "sm_86", "gfx942"),
+            ("'sm_90', 'sm_90a'", "sm_86,gfx90a", ""),
+        ] {
+            let text = format!("schema = 1\nlink-archs = [{declared}]\n");
+            let (mut manifest, diagnostics) = Manifest::parse("GpuStub.toml", &text);
+            assert_eq!(diagnostics, []);
+            let names = requested.split(',').filter_map(Arch::parse);
+            request(&mut manifest, &Vec::from_iter(names));
+            assert_eq!(
+                words(&manifest.link_archs),
+                expected,
+                "{declared} {requested}"
+            );
+        }
+    }
+
+    fn words(archs: &[Spanned<Arch>]) -> String {
+        let words: Vec<String> = archs.iter().map(|arch| arch.value.to_string()).collect();
+        words.join(" ")
     }
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use gpustub_core::directives::Directive;
+use gpustub_core::gpu_arch::Arch;
 use gpustub_core::manifest::LibraryType;
 
 use super::context::Context;
@@ -57,6 +58,7 @@ pub(crate) fn build_declared(
     if declared.is_empty() && modules.is_empty() && settings.delivery.is_none() {
         return Ok(());
     }
+    let link_archs: Vec<Arch> = manifest.link_archs.iter().map(|arch| arch.value).collect();
     let dir = settings.gpustub_dir()?;
     let target = settings.env.target()?;
     let context = Context {
@@ -65,6 +67,7 @@ pub(crate) fn build_declared(
         package: input.path.parent().unwrap_or(Path::new("")),
         out: &dir,
         disabled: &disabled,
+        link_archs: &link_archs,
         stubs: cudart_stubs(input, output),
         has_hip_stubs: has_stub(input, "hip"),
         tools: &|| settings.toolchain(&target, &dir),

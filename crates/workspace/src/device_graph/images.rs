@@ -137,6 +137,9 @@ impl Builder<'_> {
                 };
                 let mut node = self.image(&unit, form, links);
                 node.host = host;
+                if !host {
+                    node.archs = self.packages.link_archs(index);
+                }
                 node.visible = (!host).then(|| self.visible_libraries(index, for_tests));
                 self.add(unit, node);
             }

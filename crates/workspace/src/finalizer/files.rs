@@ -10,6 +10,7 @@ use crate::edit::templates;
 use crate::error::{Error, Result};
 use crate::ops::Pending;
 use cargo_metadata::Package;
+use gpustub_core::gpu_arch::Arch;
 use serde::Serialize;
 use serde_json::json;
 use toml_edit::{Array, InlineTable, TomlError};
@@ -42,6 +43,16 @@ pub(super) fn library_code(for_tests: bool, crates: &[CrateLine]) -> String {
     templates::render(
         LIB_RS,
         &json!({ "link": link(for_tests), "crates": crates }),
+    )
+}
+
+/// Text of a finalizer's `GpuStub.toml`. `archs`: those of its package, since a published finalizer has no other
+/// file of the package.
+pub(super) fn declaration_text(archs: &[Arch], is_stubbed: bool) -> String {
+    let names: Vec<String> = archs.iter().map(|arch| format!("\"{arch}\"")).collect();
+    templates::render(
+        "finalizer/GpuStub.toml",
+        &json!({ "archs": names.join(", "), "stubbed": is_stubbed }),
     )
 }
 
@@ -108,13 +119,14 @@ pub(super) fn operations(
     pending.write(&dir.join("build.rs"), build_script(for_tests))?;
     let code = library_code(for_tests, &crates(graph, closure));
     pending.write(&dir.join("src/lib.rs"), code)?;
-    let stubs = dir.join(FILE);
-    if is_stubbed(graph, package) {
-        let text = templates::render("finalizer/GpuStub.toml", &json!({}));
-        pending.write(&stubs, text)?;
-    } else if (pending.read(&stubs)).is_ok_and(|text| is_generated(&text)) {
+    let declarations = dir.join(FILE);
+    let archs = (graph.index(&package.id)).map_or(Vec::new(), |index| graph.link_archs(index));
+    let is_stubbed = is_stubbed(graph, package);
+    if is_stubbed || !archs.is_empty() {
+        pending.write(&declarations, declaration_text(&archs, is_stubbed))?;
+    } else if (pending.read(&declarations)).is_ok_and(|text| is_generated(&text)) {
         // It would leave the stub to a package that no longer has it.
-        pending.remove(&stubs)?;
+        pending.remove(&declarations)?;
     }
     add_to_package(package, closure, &features, private, pending)
 }

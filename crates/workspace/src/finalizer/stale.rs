@@ -6,13 +6,13 @@ use std::path::Path;
 
 use crate::codes::MULTIPLE_FINALIZERS;
 use crate::display_path::display_path;
-use crate::edit::templates;
 use crate::edit::{Edit, cargo_toml, use_line};
 use crate::error::Result;
 use crate::ops::Pending;
 use cargo_metadata::Package;
 use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
-use serde_json::json;
+use gpustub_core::gpu_arch::Arch;
+use gpustub_core::manifest::Manifest;
 
 use super::lines::remove_lines;
 use super::naming::{DIRECTORY, finalizer_directory, finalizer_name, is_generated};
@@ -94,11 +94,13 @@ fn generated_files(dir: &Path) -> Option<Vec<&'static str>> {
         Some(text.replace("\r\n", "\n"))
     };
     let mut names = BTreeSet::from(["Cargo.toml", "build.rs", "src"].map(str::to_owned));
-    let mut files = vec!["src/lib.rs", "build.rs"];
-    if let Some(stubs) = text(FILE) {
+    let mut paths = vec!["src/lib.rs", "build.rs"];
+    if let Some(declarations) = text(FILE) {
         names.insert(FILE.to_owned());
-        files.push(FILE);
-        if stubs != templates::render("finalizer/GpuStub.toml", &json!({})) {
+        paths.push(FILE);
+        let (manifest, _) = Manifest::parse(FILE, &declarations);
+        let archs: Vec<Arch> = manifest.link_archs.iter().map(|arch| arch.value).collect();
+        if declarations != files::declaration_text(&archs, !manifest.stubs.is_empty()) {
             return None;
         }
     }
@@ -108,8 +110,8 @@ fn generated_files(dir: &Path) -> Option<Vec<&'static str>> {
         && is_code(&text("build.rs")?, &text("src/lib.rs")?)
         && is_generated(&manifest)
         && !manifest.contains("\n[target.");
-    files.push("Cargo.toml");
-    is_ours.then_some(files)
+    paths.push("Cargo.toml");
+    is_ours.then_some(paths)
 }
 
 /// Names of the entries of a directory.

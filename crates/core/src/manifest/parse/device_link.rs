@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
-use super::device_module::{self, ARCHS_HELP, Settings};
+use super::archs;
+use super::cuda_clang;
+use super::device_module::{self, Settings};
 use super::values::{checked_strings, is_below, is_path, path_below, required_features, shorten};
 use crate::by_name::ByName;
 use crate::decode::{Decoder, Table, Value};
 use crate::define_id;
 use crate::diag::{INVALID_VALUE, MISSING_KEY, REQUIRES_CYCLE};
 use crate::fields;
-use crate::gpu_arch::{Arch, Vendor};
 use crate::ids::{Id, IndexVec};
 use crate::library::is_id;
 use crate::manifest::{
@@ -30,7 +31,7 @@ pub(super) const CUDARTS: [(&str, Cudart); 3] = [
     ("none", Cudart::None),
 ];
 
-/// Arguments that gpustub itself passes to nvcc: the argument up to its value, and the help for it.
+/// Arguments that gpustub itself passes to nvcc and clang: the argument up to its value, and the help for it.
 const RESERVED_OPTIONS: [(&[&str], &str); 4] = [
     (
         &[
@@ -40,6 +41,8 @@ const RESERVED_OPTIONS: [(&[&str], &str); 4] = [
             "--gpu-code",
             "-gencode",
             "--generate-code",
+            "--cuda-gpu-arch",
+            "--offload-arch",
         ],
         "name the architectures in `archs`",
     ),
@@ -51,6 +54,10 @@ const RESERVED_OPTIONS: [(&[&str], &str); 4] = [
             "--device-c",
             "-dlink",
             "--device-link",
+            "-fgpu-rdc",
+            "-fno-gpu-rdc",
+            "--offload-new-driver",
+            "--no-offload-new-driver",
         ],
         "remove it: these libraries are compiled as relocatable code, and gpustub links them",
     ),
@@ -126,7 +133,8 @@ fn device_link(
         defines: defines(decoder, &table),
         compile_options: compile_options(decoder, &table),
         requires: requires(decoder, &table, name),
-        archs: archs(decoder, &table, value, &code),
+        compiler: cuda_clang::compiler(decoder, &table),
+        archs: archs::archs(decoder, &table, value, &code),
         code,
         library_type,
         cudart: cudart.unwrap_or_default(),
@@ -145,7 +153,8 @@ fn device_link(
     if let Some(value) = table.get("optional") {
         link.optional = decoder.boolean(&value)?;
     }
-    check_amd(decoder, &table, &link, settings.is_some());
+    archs::check_amd(decoder, &table, &link, settings.is_some());
+    cuda_clang::check(decoder, &table, &link, settings.is_some());
     if let Some(settings) = &settings {
         settings.check(decoder, &table, &link);
     }
@@ -327,7 +336,7 @@ fn compile_options(decoder: &mut Decoder<'_>, table: &Table<'_>) -> Vec<Spanned<
             .iter()
             .find(|(names, _)| names.contains(&name));
         let (problem, help) = match reserved {
-            Some((_, help)) => ("gpustub passes this option to nvcc itself", *help),
+            Some((_, help)) => ("gpustub passes this option to compilers itself", *help),
             None if option.value.trim().is_empty() || option.value.contains(char::is_control) => (
                 "takes arguments without control characters",
                 "write each argument as a string of its own",
@@ -350,67 +359,6 @@ fn requires(decoder: &mut Decoder<'_>, table: &Table<'_>, name: &str) -> Vec<Spa
         decoder.error_with_help(&REQUIRES_CYCLE, required.span.clone(), message, "remove it");
     }
     names
-}
-
-fn archs(
-    decoder: &mut Decoder<'_>,
-    table: &Table<'_>,
-    value: &Value<'_>,
-    code: &DeviceCode,
-) -> Vec<Spanned<Arch>> {
-    let Some(list) = table.get("archs") else {
-        if !matches!(code, DeviceCode::Headers) {
-            let message = format!("`{}` has no `archs`", table.name);
-            decoder.error_with_help(&MISSING_KEY, value.key_span.clone(), message, ARCHS_HELP);
-        }
-        return Vec::new();
-    };
-    let count_before = decoder.count();
-    let mut archs = Vec::new();
-    for name in checked_strings(decoder, table, "archs", |_| None) {
-        let Some(arch) = Arch::parse(&name.value) else {
-            let short_name = shorten(&name.value);
-            let message = format!("`{}` takes {}, not {short_name:?}", list.name, Arch::TAKES);
-            // `80`, `8.0` and `sm80` identify the intended one.
-            let digits: String = short_name.chars().filter(char::is_ascii_digit).collect();
-            let meant = Arch::parse(&format!("sm_{digits}"));
-            let help = meant
-                .filter(|_| !short_name.starts_with("gfx"))
-                .map(|arch| format!("did you mean \"{arch}\"?"));
-            decoder.error(&INVALID_VALUE, name.span, message).help = help;
-            continue;
-        };
-        archs.push(Spanned {
-            value: arch,
-            span: name.span,
-        });
-    }
-    if archs.is_empty() && decoder.count() == count_before {
-        let message = format!("`{}` is empty", list.name);
-        decoder.error_with_help(&INVALID_VALUE, list.span, message, ARCHS_HELP);
-    }
-    archs
-}
-
-/// Rejects what device links for AMD cannot have.
-fn check_amd(decoder: &mut Decoder<'_>, table: &Table<'_>, link: &DeviceLink, is_module: bool) {
-    let is_amd = |arch: &&Spanned<Arch>| arch.value.vendor() == Vendor::Amd;
-    let Some(arch) = link.archs.iter().find(is_amd) else {
-        return;
-    };
-    let problem = if is_module {
-        "a module for AMD is no device link: `hipcc --genco` makes it from a source"
-    } else if matches!(link.code, DeviceCode::External { .. }) {
-        "objects of HIP that others compiled are not linked yet: write `sources`"
-    } else if link.library_type == LibraryType::Shared {
-        "device links for AMD are of static libraries only: write type = \"static\""
-    } else if link.cudadevrt {
-        "kernels of HIP cannot launch kernels: remove `cudadevrt`"
-    } else {
-        return;
-    };
-    let message = format!("`{}.archs` has \"{}\"", table.name, arch.value);
-    decoder.error_with_help(&INVALID_VALUE, arch.span.clone(), message, problem);
 }
 
 define_id! {

@@ -156,7 +156,7 @@ impl Clang {
 }
 
 /// The program that a name with or without a directory means.
-fn resolve(env: &Env, program: &Path) -> Option<PathBuf> {
+pub(in crate::device_link) fn resolve(env: &Env, program: &Path) -> Option<PathBuf> {
     if program.components().count() > 1 {
         return program.is_file().then(|| program.to_owned());
     }
@@ -167,7 +167,7 @@ fn resolve(env: &Env, program: &Path) -> Option<PathBuf> {
 }
 
 /// Directories of LLVM's releases in Debian's packages, newest first.
-fn debian_directories() -> Vec<PathBuf> {
+pub(in crate::device_link) fn debian_directories() -> Vec<PathBuf> {
     let mut releases: Vec<(u32, PathBuf)> = Vec::new();
     for entry in fs::read_dir("/usr/lib").into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -181,7 +181,7 @@ fn debian_directories() -> Vec<PathBuf> {
 }
 
 /// PATH with the directory of the program, and of the file that it is a link to, in front.
-fn path_of_commands(env: &Env, program: &Path) -> OsString {
+pub(in crate::device_link) fn path_of_commands(env: &Env, program: &Path) -> OsString {
     let target = fs::canonicalize(program).unwrap_or_default();
     let path = env.peek("PATH").unwrap_or_default();
     let mut directories: Vec<PathBuf> = [program, &target]

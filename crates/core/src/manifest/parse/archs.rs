@@ -1,0 +1,110 @@
+//! Lists of architectures: `archs` of a `[device-link.<name>]` table, and `link-archs`.
+
+use super::device_module::ARCHS_HELP;
+use super::values::{checked_strings, shorten};
+use crate::decode::{Decoder, Table, Value};
+use crate::diag::{INVALID_VALUE, MISSING_KEY};
+use crate::gpu_arch::{Arch, ArchKind, Vendor};
+use crate::manifest::{DeviceCode, DeviceLink, LibraryType};
+use crate::spanned::Spanned;
+
+const LINK_ARCHS_HELP: &str = "write the GPUs that programs run on, such as [\"sm_90\"]; without the key \
+                               device links are for all architectures of their libraries";
+
+/// Reads `archs` of a `[device-link.<name>]` table.
+pub(super) fn archs(
+    decoder: &mut Decoder<'_>,
+    table: &Table<'_>,
+    value: &Value<'_>,
+    code: &DeviceCode,
+) -> Vec<Spanned<Arch>> {
+    if table.get("archs").is_none() && !matches!(code, DeviceCode::Headers) {
+        let message = format!("`{}` has no `archs`", table.name);
+        decoder.error_with_help(&MISSING_KEY, value.key_span.clone(), message, ARCHS_HELP);
+    }
+    arch_list(decoder, table, "archs", ARCHS_HELP)
+}
+
+/// Reads `link-archs`: a device link makes machine code alone.
+pub(super) fn link_archs(decoder: &mut Decoder<'_>, top: &Table<'_>) -> Vec<Spanned<Arch>> {
+    let mut archs = arch_list(decoder, top, "link-archs", LINK_ARCHS_HELP);
+    archs.retain(|arch| {
+        let is_real = arch.value.kind() == ArchKind::Real;
+        if !is_real {
+            let real = arch.value.as_kind(ArchKind::Real);
+            let message = format!(
+                "`link-archs` has \"{}\", and a device link makes machine code",
+                arch.value
+            );
+            let help = format!(
+                "write \"{real}\": the `archs` of libraries name the code that it is made of"
+            );
+            decoder.error_with_help(&INVALID_VALUE, arch.span.clone(), message, &help);
+        }
+        is_real
+    });
+    archs
+}
+
+/// Architectures in a list, which must not be empty.
+fn arch_list(
+    decoder: &mut Decoder<'_>,
+    table: &Table<'_>,
+    key: &str,
+    help_if_empty: &str,
+) -> Vec<Spanned<Arch>> {
+    let Some(list) = table.get(key) else {
+        return Vec::new();
+    };
+    let count_before = decoder.count();
+    let mut archs = Vec::new();
+    for name in checked_strings(decoder, table, key, |_| None) {
+        let Some(arch) = Arch::parse(&name.value) else {
+            let short_name = shorten(&name.value);
+            let message = format!("`{}` takes {}, not {short_name:?}", list.name, Arch::TAKES);
+            // `80`, `8.0` and `sm80` identify the intended one.
+            let digits: String = short_name.chars().filter(char::is_ascii_digit).collect();
+            let meant = Arch::parse(&format!("sm_{digits}"));
+            let help = meant
+                .filter(|_| !short_name.starts_with("gfx"))
+                .map(|arch| format!("did you mean \"{arch}\"?"));
+            decoder.error(&INVALID_VALUE, name.span, message).help = help;
+            continue;
+        };
+        archs.push(Spanned {
+            value: arch,
+            span: name.span,
+        });
+    }
+    if archs.is_empty() && decoder.count() == count_before {
+        let message = format!("`{}` is empty", list.name);
+        decoder.error_with_help(&INVALID_VALUE, list.span, message, help_if_empty);
+    }
+    archs
+}
+
+/// Rejects what device links for AMD cannot have.
+pub(super) fn check_amd(
+    decoder: &mut Decoder<'_>,
+    table: &Table<'_>,
+    link: &DeviceLink,
+    is_module: bool,
+) {
+    let is_amd = |arch: &&Spanned<Arch>| arch.value.vendor() == Vendor::Amd;
+    let Some(arch) = link.archs.iter().find(is_amd) else {
+        return;
+    };
+    let problem = if is_module {
+        "a module for AMD is no device link: `hipcc --genco` makes it from a source"
+    } else if matches!(link.code, DeviceCode::External { .. }) {
+        "objects of HIP that others compiled are not linked yet: write `sources`"
+    } else if link.library_type == LibraryType::Shared {
+        "device links for AMD are of static libraries only: write type = \"static\""
+    } else if link.cudadevrt {
+        "kernels of HIP cannot launch kernels: remove `cudadevrt`"
+    } else {
+        return;
+    };
+    let message = format!("`{}.archs` has \"{}\"", table.name, arch.value);
+    decoder.error_with_help(&INVALID_VALUE, arch.span.clone(), message, problem);
+}
