@@ -4,7 +4,7 @@
 //! process can register an object's kernels only once.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use super::closure::inherited;
 use super::compiler::{Compiler, Compilers};
@@ -285,7 +285,14 @@ pub(super) fn run(
     }
     if let Some((first, _, _)) = stale.first() {
         let compiler = first.compiler;
-        let outputs = tokens.run(commands).map_err(|e| compiler.cannot_run(&e))?;
+        let jobs = commands
+            .into_iter()
+            .map(|mut command| move || command.stdin(Stdio::null()).output())
+            .collect();
+        let is_success = |output: &Output| output.status.success();
+        let outputs = tokens
+            .run(jobs, &is_success)
+            .map_err(|e| compiler.cannot_run(&e))?;
         let mut first_error = None;
         for ((unit, key, line), output) in stale.into_iter().zip(outputs) {
             let Some(output) = output else { continue };
