@@ -20,6 +20,9 @@ mod fingerprint;
 mod input;
 mod output;
 mod settings;
+#[cfg(feature = "device-link")]
+#[allow(dead_code, reason = "device links will use it")]
+mod store;
 mod stubs;
 pub mod toolchain;
 
