@@ -284,3 +284,6 @@ fn is_tagged(dir: &Path) -> bool {
     let tag = fs::read_to_string(dir.join("CACHEDIR.TAG"));
     tag.is_ok_and(|text| text.contains("created by cargo"))
 }
+
+#[cfg(test)]
+mod tests;
