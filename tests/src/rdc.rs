@@ -170,6 +170,19 @@ impl Project {
         Ok(fs::write(file, text.replace(from, to))?)
     }
 
+    /// Adds a variable to a source, or a macro to a header.
+    pub fn extend(&self, path: &str) -> Result<()> {
+        let file = self.root().join(path);
+        let text = fs::read_to_string(&file)?;
+        let name = format!("added_{}", text.len());
+        let line = if path.ends_with(".cuh") {
+            format!("#define {name}")
+        } else {
+            format!("namespace {name} {{ __device__ int variable; }}")
+        };
+        Ok(fs::write(file, format!("{text}{line}\n"))?)
+    }
+
     /// Adds a package with a library.
     pub fn library(&self, library: Library<'_>) -> Result<()> {
         let Library {

@@ -21,7 +21,6 @@ mod input;
 mod output;
 mod settings;
 #[cfg(feature = "device-link")]
-#[allow(dead_code, reason = "device links will use it")]
 mod store;
 mod stubs;
 pub mod toolchain;

@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::input::Input;
 use crate::output::Output;
 use crate::settings::Settings;
+use crate::store::Store;
 
 /// Writes the file that a finalizer crate includes, without any code.
 pub(crate) fn build_nothing(settings: &Settings) -> Result<(), Error> {
@@ -64,6 +65,7 @@ pub(crate) fn build_declared(
         manifest: input.source_text(),
         package: input.path.parent().unwrap_or(Path::new("")),
         out: &dir,
+        store: Store::find(&dir, &target.triple),
         disabled: &disabled,
         stubs: cudart_stubs(input, output),
         has_hip_stubs: has_stub(input, "hip"),
