@@ -7,6 +7,7 @@ use gpustub_core::manifest::LibraryType;
 
 use super::context::Context;
 use super::metadata::Stubs;
+use super::modules::build_empty_declared;
 use super::{Delivery, disabled, exports, final_link, libraries};
 use crate::error::Error;
 use crate::input::Input;
@@ -57,6 +58,16 @@ pub(crate) fn build_declared(
     output.directives.extend(metadata);
     if declared.is_empty() && modules.is_empty() && settings.delivery.is_none() {
         return Ok(());
+    }
+    let help = "`off` compiles no device code, for builds that link no program";
+    if settings.env.is_off("GPUSTUB_DEVICE_CODE", help)? {
+        let modules = modules.iter().map(|module| &module.library);
+        for table in declared.iter().copied().chain(modules) {
+            let cfg = libraries::cfg(&table.name.value);
+            output.directives.push(cfg);
+        }
+        build_empty_declared(settings, output)?;
+        return build_nothing(settings);
     }
     let dir = settings.gpustub_dir()?;
     let target = settings.env.target()?;
