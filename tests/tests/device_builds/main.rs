@@ -13,6 +13,7 @@ mod modules;
 mod recipes;
 mod requested;
 mod sources;
+mod store;
 mod variables;
 mod visibility;
 
