@@ -403,12 +403,9 @@ fn variables_and_programs_of_compilers_cause_a_rebuild() {
     executable(&host, "#!/bin/sh\necho '#define __clang__ 1'\n");
     package.set("CXX", &host);
     assert_eq!([compiled(&package), compiled(&package)], [1, 0]);
-    for name in [
-        "NVCC_PREPEND_FLAGS",
-        "NVCC_APPEND_FLAGS",
-        "CPATH",
-        "CPLUS_INCLUDE_PATH",
-    ] {
+    let variables = "NVCC_PREPEND_FLAGS NVCC_APPEND_FLAGS CPATH CPLUS_INCLUDE_PATH GCC_EXEC_PREFIX \
+                     COMPILER_PATH INCLUDES SYSTEM_INCLUDES";
+    for name in variables.split(' ') {
         package.set(name, "-DX");
         assert_eq!([compiled(&package), compiled(&package)], [1, 0], "{name}");
     }

@@ -47,7 +47,7 @@ impl<'a> Library<'a> {
     }
 }
 
-/// Run of nvcc.
+/// Run of nvcc or clang.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Call {
     /// Compilation of the source with this file name.
@@ -108,25 +108,29 @@ impl Project {
         Ok(project)
     }
 
-    /// Installs the toolkit, with a compiler that logs its start and end, its directory and its
-    /// arguments.
+    /// Installs the toolkit, with a compiler whose runs are logged.
     fn install(&self, toolkit: Toolkit) -> Result<()> {
         let (root, real_root) = (self.toolkit(), toolkit.root()?);
         fs::create_dir_all(root.join("bin"))?;
         for name in ["include", "lib"] {
             symlink(real_root.join(name), root.join(name))?;
         }
+        self.log_runs(&root.join("bin/nvcc"), &real_root.join("bin/nvcc"))
+    }
+
+    /// Writes a program that runs a compiler, and logs its start and end, its directory and its arguments.
+    pub fn log_runs(&self, program: &Path, compiler: &Path) -> Result<()> {
         let script = format!(
             "#!/bin/sh\n\
              printf 'begin\\t%s\\t%s\\n' \"$PWD\" \"$*\" >>'{log}'\n\
-             '{nvcc}' \"$@\"\n\
+             '{compiler}' \"$@\"\n\
              code=$?\n\
              echo end >>'{log}'\n\
              exit $code\n",
             log = self.log().display(),
-            nvcc = real_root.join("bin/nvcc").display(),
+            compiler = compiler.display(),
         );
-        executable(&root.join("bin/nvcc"), &script)
+        executable(program, &script)
     }
 
     /// Directory of the workspace.
@@ -168,6 +172,19 @@ impl Project {
             return Err(format!("{path} has no {from:?}:\n{text}").into());
         }
         Ok(fs::write(file, text.replace(from, to))?)
+    }
+
+    /// Adds a variable to a source, or a macro to a header.
+    pub fn extend(&self, path: &str) -> Result<()> {
+        let file = self.root().join(path);
+        let text = fs::read_to_string(&file)?;
+        let name = format!("added_{}", text.len());
+        let line = if path.ends_with(".cuh") {
+            format!("#define {name}")
+        } else {
+            format!("namespace {name} {{ __device__ int variable; }}")
+        };
+        Ok(fs::write(file, format!("{text}{line}\n"))?)
     }
 
     /// Adds a package with a library.
@@ -391,6 +408,16 @@ pub fn executable(path: &Path, text: &str) -> Result<()> {
     )?)
 }
 
+/// Package of a directory below its OUT_DIR.
+fn package_of(directory: &Path, depth: usize) -> String {
+    let name = directory
+        .components()
+        .nth_back(depth)
+        .map_or(Cow::Borrowed(""), |name| name.as_os_str().to_string_lossy());
+    let (package, _) = name.rsplit_once('-').unwrap_or((&name, ""));
+    package.to_owned()
+}
+
 fn call(line: &str) -> Call {
     let (directory, arguments) = line.split_once('\t').unwrap_or((line, ""));
     let directory = Path::new(directory);
@@ -405,14 +432,14 @@ fn call(line: &str) -> Call {
             return Call::Module(name.to_string_lossy().into_owned());
         }
         // …/build/<package>-<hash>/out/gpustub/device-link/link
-        let name = directory
-            .components()
-            .nth_back(4)
-            .map_or(Cow::Borrowed(""), |name| name.as_os_str().to_string_lossy());
-        let (package, _) = name.rsplit_once('-').unwrap_or((&name, ""));
-        return Call::Link(package.to_owned());
+        return Call::Link(package_of(directory, 4));
     }
-    match words.iter().find(|word| word.ends_with(".cu")) {
+    if words.contains(&"--hip-link") {
+        // …/build/<package>-<hash>/out/gpustub/device-link/link/hip
+        return Call::Link(package_of(directory, 5));
+    }
+    let is_source = |word: &&&str| word.ends_with(".cu") || word.ends_with(".hip");
+    match words.iter().find(is_source) {
         Some(source) if words.contains(&"-c") || is_module => {
             let (_, name) = source.rsplit_once('/').unwrap_or(("", source));
             Call::Compile(name.to_owned())

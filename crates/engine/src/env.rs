@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use gpustub_core::by_name::ByName;
-use gpustub_core::diag::IO_ERROR;
+use gpustub_core::diag::{INVALID_VALUE, IO_ERROR};
 use gpustub_core::directives::Directive;
 use gpustub_core::target::Target;
 
@@ -167,6 +167,20 @@ impl Env {
     pub(crate) fn has_feature(&self, feature: &str) -> bool {
         let name = feature.to_uppercase().replace("-", "_");
         self.get(&format!("CARGO_FEATURE_{name}")).is_some()
+    }
+
+    /// Whether a variable of the user that takes `on` and `off` is `off`. `help` says what both do.
+    pub(crate) fn is_off(&self, name: &str, help: &str) -> Result<bool, Error> {
+        let value = self.get(name).unwrap_or_default();
+        match value.to_string_lossy().as_ref() {
+            "" | "on" => Ok(false),
+            "off" => Ok(true),
+            unknown => {
+                let message =
+                    format!("unknown value of the environment variable {name}: {unknown:?}");
+                Err(Error::new(&INVALID_VALUE, message).help(help))
+            }
+        }
     }
 
     /// A line for each variable that was read, sorted. Variables that cargo itself sets need none:

@@ -55,13 +55,7 @@ pub(crate) fn record(
     started: Started,
 ) -> Result<(), Error> {
     match InputStates::read(inputs) {
-        InputStates(Some(lines))
-            if inputs
-                .iter()
-                .all(|path| modified(path).is_some_and(|time| time < started.0)) =>
-        {
-            write(output, command, &lines)
-        }
+        InputStates(Some(lines)) if started.is_after(inputs) => write(output, command, &lines),
         _ => invalidate(output),
     }
 }
@@ -113,6 +107,12 @@ impl Started {
         let probe = dir.join("started");
         fs::write(&probe, "").map_err(|e| Error::io("write", &probe, &e))?;
         Ok(Self(modified(&probe).unwrap_or_default()))
+    }
+
+    /// Whether all files were last written before.
+    pub(crate) fn is_after(self, paths: &[PathBuf]) -> bool {
+        let mut times = paths.iter().map(|path| modified(path));
+        times.all(|time| time.is_some_and(|time| time < self.0))
     }
 }
 

@@ -147,19 +147,8 @@ fn is_linked(settings: &Settings, library: &str) -> Result<bool, Error> {
 /// Whether the environment turns notes off. Packages that share an image have a `GpuStub.toml` each, and only the
 /// environment of the build reaches all of them.
 fn omits_dlopen_notes(settings: &Settings) -> Result<bool, Error> {
-    const NAME: &str = "GPUSTUB_DLOPEN_NOTES";
-    let Some(value) = settings.env.get(NAME) else {
-        return Ok(false);
-    };
-    match value.to_string_lossy().as_ref() {
-        "" | "on" => Ok(false),
-        "off" => Ok(true),
-        unknown => {
-            let message = format!("unknown value of the environment variable {NAME}: {unknown:?}");
-            Err(Error::new(&INVALID_VALUE, message)
-                .help("`on` keeps the notes that `GpuStub.toml` declares, `off` omits all"))
-        }
-    }
+    let help = "`on` keeps the notes that `GpuStub.toml` declares, `off` omits all";
+    settings.env.is_off("GPUSTUB_DLOPEN_NOTES", help)
 }
 
 /// Path of `GpuStub.toml`, and its name in messages.

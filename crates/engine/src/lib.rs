@@ -20,6 +20,8 @@ mod fingerprint;
 mod input;
 mod output;
 mod settings;
+#[cfg(feature = "device-link")]
+mod store;
 mod stubs;
 pub mod toolchain;
 

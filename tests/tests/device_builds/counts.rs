@@ -1,74 +1,123 @@
 //! Number of compilations and device links of cargo's commands.
 
-use std::fs;
+use std::fmt::Write as _;
 
 use gpustub_tests::Result;
 use gpustub_tests::command::succeed;
 use gpustub_tests::nvcc::TOOLKIT_13;
 use gpustub_tests::rdc::{Call, Library, Project};
 
-const BUILD: &[&str] = &["build", "--workspace", "-j2"];
+use crate::fresh::touch;
+
+pub(super) const BUILD: &[&str] = &["build", "--workspace", "-j2"];
 const TEST: &[&str] = &["test", "--workspace", "--no-run", "-j2"];
+const CHECK: &[&str] = &["check", "--workspace", "-j2"];
+pub(super) const CLIPPY: &[&str] = &["clippy", "--workspace", "-j2"];
+const DOC: &[&str] = &["doc", "--workspace", "--no-deps", "-j2"];
+const RELEASE: &[&str] = &["build", "--workspace", "--release", "-j2"];
+/// A profile with the options of `dev`, in a directory of its own.
+pub(super) const TWIN: &[&str] = &["build", "--workspace", "--profile", "twin", "-j2"];
 
-/// A step: files that are written again, the command, and the number of compilations and device links.
-type Step = (
-    &'static [&'static str],
-    &'static [&'static str],
-    usize,
-    usize,
-);
+/// Change before a step.
+enum Change {
+    /// None.
+    None,
+    /// Files that are written again.
+    Touch(&'static [&'static str]),
+    /// Files with a variable more, or a macro in a header.
+    Edit(&'static [&'static str]),
+}
 
-/// Four libraries, a program with a test, and a library for C.
+use Change::{Edit, None, Touch};
+
+/// A step: a change, the command, and the number of compilations and device links.
+type Step = (Change, &'static [&'static str], usize, usize);
+
+/// Four libraries, a program with a test, and a library for C, which has the device link of the program.
 const FOUR: &[Step] = &[
-    (&[], BUILD, 4, 2),
-    (&[], BUILD, 0, 0),
-    // The unit tests of each library. The test of the program has the program's device link.
-    (&[], TEST, 0, 4),
-    (&[], TEST, 0, 0),
-    (&[], BUILD, 0, 0),
-    (&["base/include/base.cuh"], BUILD, 4, 2),
-    (&[], TEST, 0, 4),
-    (&["left/cuda/left.cu"], BUILD, 1, 2),
-    // The libraries `left` and `top`.
-    (&[], TEST, 0, 2),
-    (&["left/cuda/left.cu"], TEST, 1, 4),
-    (&["tip/src/main.rs", "tip/tests/it.rs"], TEST, 0, 0),
+    (None, BUILD, 4, 1),
+    (None, BUILD, 0, 0),
+    // The unit tests of each library, but those of `top`, which have the device link of the program.
+    (None, TEST, 0, 3),
+    (None, TEST, 0, 0),
+    (None, BUILD, 0, 0),
+    (Touch(&["base/include/base.cuh"]), BUILD, 0, 0),
+    (Edit(&["base/include/base.cuh"]), BUILD, 4, 1),
+    (None, TEST, 0, 3),
+    (Edit(&["left/cuda/left.cu"]), BUILD, 1, 1),
+    (None, TEST, 0, 1),
+    (Edit(&["left/cuda/left.cu"]), TEST, 1, 2),
+    (Touch(&["tip/src/main.rs", "tip/tests/it.rs"]), TEST, 0, 0),
+];
+
+/// A program over two libraries, by all commands.
+const COMMANDS: &[Step] = &[
+    (None, BUILD, 2, 1),
+    (None, CLIPPY, 0, 0),
+    (None, CHECK, 0, 0),
+    (None, DOC, 0, 0),
+    (None, TWIN, 0, 0),
+    // The unit tests of `base`: those of `top` have the device link of the program.
+    (None, TEST, 0, 1),
+    (None, RELEASE, 2, 1),
+    (Touch(&["top/cuda/top.cu"]), BUILD, 0, 0),
+    (Edit(&["top/cuda/top.cu"]), BUILD, 1, 1),
+    (None, CLIPPY, 0, 0),
+    (Edit(&["base/include/base.cuh"]), CLIPPY, 2, 1),
+    (None, BUILD, 0, 0),
 ];
 
 /// Eight libraries, each of which requires the one below it, and a program.
 const CHAIN: &[Step] = &[
-    (&[], BUILD, 8, 1),
-    (&[], BUILD, 0, 0),
-    (&["n0/cuda/n0.cu"], BUILD, 1, 1),
-    (&[], TEST, 0, 8),
+    (None, BUILD, 8, 1),
+    (None, BUILD, 0, 0),
+    (Edit(&["n0/cuda/n0.cu"]), BUILD, 1, 1),
+    // The unit tests of each library but the last.
+    (None, TEST, 0, 7),
 ];
 
 /// A library, a program and tests in one package: one device link for all.
 const ALONE: &[Step] = &[
-    (&[], BUILD, 1, 1),
-    (&[], TEST, 0, 0),
-    (&["own/cuda/own.cu"], TEST, 1, 1),
+    (None, BUILD, 1, 1),
+    (None, TEST, 0, 0),
+    (Edit(&["own/cuda/own.cu"]), TEST, 1, 1),
 ];
 
 fn counts(project: &Project, steps: &[Step]) -> Result<()> {
     succeed(&mut project.gpustub(&["sync", "--workspace"])?)?;
-    for (number, (changed, command, compilations, links)) in steps.iter().enumerate() {
-        for path in *changed {
-            let path = project.root().join(path);
-            let text = fs::read(&path)?;
-            fs::write(&path, text)?;
+    let mut faults = String::new();
+    for (number, (change, command, compilations, links)) in steps.iter().enumerate() {
+        let (paths, kind) = match change {
+            None => (&[][..], "no change"),
+            Touch(paths) => (*paths, "touched"),
+            Edit(paths) => (*paths, "edited"),
+        };
+        for path in paths {
+            match change {
+                Edit(_) => project.extend(path)?,
+                None | Touch(_) => touch(&project.root().join(path))?,
+            }
         }
         succeed(&mut project.cargo(command))?;
-        let calls = project.calls()?;
-        let link_calls = calls
-            .iter()
-            .filter(|call| matches!(call, Call::Link(_)))
-            .count();
-        let step = format!("step {number}, {changed:?}, {command:?}: {calls:?}");
-        assert_eq!(calls.len() - link_calls, *compilations, "{step}");
-        assert_eq!(link_calls, *links, "{step}");
+        let calls = counted(project)?;
+        if calls != (*compilations, *links) {
+            let step = format!("step {number}, {kind} {paths:?}, {command:?}");
+            writeln!(
+                faults,
+                "{step}: {calls:?} instead of {compilations}, {links}"
+            )?;
+        }
     }
+    assert_eq!(faults, "");
     Ok(())
+}
+
+/// Numbers of compilations and device links since the last call of this function.
+pub(super) fn counted(project: &Project) -> Result<(usize, usize)> {
+    let calls = project.calls()?;
+    let is_link = |call: &&Call| matches!(call, Call::Link(_));
+    let links = calls.iter().filter(is_link).count();
+    Ok((calls.len() - links, links))
 }
 
 /// A program with a test that launches the kernels of a package.
@@ -139,4 +188,31 @@ fn a_package_with_programs_links_them_and_its_tests_once() -> Result<()> {
     project.write("own/src/main.rs", &format!("fn main() {body}"))?;
     project.write("own/tests/it.rs", &format!("#[test]\nfn it() {body}"))?;
     counts(&project, ALONE)
+}
+
+/// `tip`, whose library `top` requires `base`, which publishes a header.
+pub(super) fn two_libraries() -> Result<Project> {
+    let project = Project::new(TOOLKIT_13)?;
+    project.library(Library {
+        table: "include-dirs = [\"include\"]",
+        ..Library::new("base", &[])
+    })?;
+    project.write("base/include/base.cuh", "#pragma once\n")?;
+    project.library(Library::new("top", &["base"]))?;
+    for name in ["base", "top"] {
+        let source = format!("{name}/cuda/{name}.cu");
+        let first = format!("__device__ int {name}_value");
+        project.edit(&source, &first, &format!("#include <base.cuh>\n{first}"))?;
+    }
+    program(&project, "tip", "top")?;
+    let profile = "[profile.dev]\n";
+    let twin = format!("[profile.twin]\ninherits = \"dev\"\n\n{profile}");
+    project.edit("Cargo.toml", profile, &twin)?;
+    Ok(project)
+}
+
+#[test]
+#[ignore = "needs CUDA's compiler: ./tests/run"]
+fn device_code_is_compiled_once_for_all_commands() -> Result<()> {
+    counts(&two_libraries()?, COMMANDS)
 }

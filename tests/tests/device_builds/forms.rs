@@ -158,7 +158,7 @@ fn every_kind_of_program_registers_each_kernel_once() -> Result<()> {
         .iter()
         .filter(|call| matches!(call, Call::Link(_)))
         .count();
-    assert_eq!(links, 5, "one for each package with programs or tests");
+    assert_eq!(links, 2, "one for each set of libraries");
 
     // Documentation tests are programs that rustdoc links; it captures their output.
     let library = recorder(&project.path("recorder"), 13)?;

@@ -15,6 +15,7 @@ mod modules;
 mod recipes;
 mod requested;
 mod sources;
+mod store;
 mod variables;
 mod visibility;
 

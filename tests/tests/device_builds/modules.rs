@@ -224,13 +224,6 @@ fn module(name: &str) -> Call {
     Call::Module(name.to_owned())
 }
 
-/// Rewrites a file, as an editor does.
-fn touch(project: &Project, path: &str) -> Result<()> {
-    let path = project.root().join(path);
-    let text = fs::read(&path)?;
-    Ok(fs::write(path, text)?)
-}
-
 /// Builds `tip`, and returns the runs of nvcc.
 fn built(project: &Project) -> Result<Vec<Call>> {
     succeed(&mut project.cargo(&["build", "-j2", "-p", "tip"]))?;
@@ -255,9 +248,9 @@ fn only_changed_modules_are_rebuilt() -> Result<()> {
     assert_eq!(built(&project)?, first_build);
     assert_eq!(built(&project)?, [], "nothing has changed");
 
-    touch(&project, "tip/waves/wave.cu")?;
+    project.extend("tip/waves/wave.cu")?;
     assert_eq!(built(&project)?, [compile("wave.cu"), module("waves")]);
-    touch(&project, "tip/plain/scale.cu")?;
+    project.extend("tip/plain/scale.cu")?;
     assert_eq!(built(&project)?, [compile("scale.cu")]);
     project.write("tip/include/n.cuh", "#define N 2\n")?;
     let expected = [
@@ -266,7 +259,7 @@ fn only_changed_modules_are_rebuilt() -> Result<()> {
         compile("scale.cu"),
     ];
     assert_eq!(built(&project)?, expected);
-    touch(&project, "base/cuda/base.cu")?;
+    project.extend("base/cuda/base.cu")?;
     let expected = [
         compile("base.cu"),
         link("gpustub-final-tip"),

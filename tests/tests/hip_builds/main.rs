@@ -10,7 +10,7 @@ use gpustub_tests::Result;
 use gpustub_tests::command::{Ran, run, succeed};
 use gpustub_tests::components::component;
 use gpustub_tests::nvcc::{TOOLKIT_13, hip_recorder, recorder};
-use gpustub_tests::rdc::{Library, Project};
+use gpustub_tests::rdc::{Call, Library, Project};
 
 const ARCHS: &str = "\"gfx90a\", \"gfx1030\"";
 
@@ -348,5 +348,50 @@ fn one_table_has_code_for_both_vendors() -> Result<()> {
         assert!(kernels.iter().any(|name| name == kernel), "{}", ran.stderr);
     }
     assert_eq!(records(&ran.stderr, "launch").len(), 2, "{}", ran.stderr);
+    Ok(())
+}
+
+/// Commands of cargo with the numbers of compilations and device links.
+const COMMANDS: &[(&[&str], usize, usize)] = &[
+    (&["build", "--workspace"], 2, 1),
+    (&["clippy", "--workspace"], 0, 0),
+    (&["doc", "--workspace", "--no-deps"], 0, 0),
+    // The unit tests of `base`: those of `top` have the device link of the program.
+    (&["test", "--workspace", "--no-run"], 0, 1),
+    (&["build", "--workspace", "--release"], 2, 1),
+];
+
+/// Number of compilations and device links of a build by a clang whose runs are logged.
+fn counted(project: &Project, rocm: &Path, words: &[&str]) -> Result<(usize, usize)> {
+    let clang = project.path("the clang++");
+    let mut command = with_rocm(project.cargo(words), rocm);
+    succeed(command.arg("-j2").env("HIPCXX", &clang))?;
+    let calls = project.calls()?;
+    let is_link = |call: &&Call| matches!(call, Call::Link(_));
+    let links = calls.iter().filter(is_link).count();
+    Ok((calls.len() - links, links))
+}
+
+#[test]
+#[ignore = "needs HIP's headers and device libraries: ./tests/run"]
+fn device_code_is_compiled_once_for_all_commands() -> Result<()> {
+    let project = project()?;
+    let rocm = rocm(&project)?;
+    let clang = Path::new("/usr/lib/llvm-19/bin/clang++");
+    project.log_runs(&project.path("the clang++"), clang)?;
+    let mut sync = project.gpustub(&["sync", "--workspace"])?;
+    succeed(sync.env("ROCM_PATH", &rocm))?;
+    for (words, compilations, links) in COMMANDS {
+        let calls = counted(&project, &rocm, words)?;
+        assert_eq!(calls, (*compilations, *links), "{words:?}");
+    }
+
+    // Device libraries of another release, which clang does not list among the files that it reads.
+    let libraries = rocm.join("amdgcn/bitcode");
+    fs::remove_file(&libraries)?;
+    let mut copy = Command::new("cp");
+    let real = component("device-libs-5.2")?;
+    succeed(copy.arg("-rL").arg(real).arg(&libraries))?;
+    assert_eq!(counted(&project, &rocm, &["build", "--workspace"])?, (2, 1));
     Ok(())
 }

@@ -4,8 +4,10 @@
 //! process can register an object's kernels only once.
 
 use std::ffi::OsString;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use super::closure::inherited;
 use super::compiler::{Compiler, Compilers};
@@ -19,6 +21,7 @@ use super::{nvcc_report, sources, visibility};
 use crate::error::Error;
 use crate::files;
 use crate::fingerprint::{self, InputStates, Started};
+use crate::store::{Fetched, Step};
 use crate::toolchain::{Index, Toolchain};
 use gpustub_core::diag::IO_ERROR;
 use gpustub_core::directives::Directive;
@@ -90,6 +93,59 @@ impl Unit<'_> {
             source: context.package.join(&self.source),
         }
     }
+
+    /// Makes the output: by the store, or by the command.
+    fn make(
+        &self,
+        mut command: Command,
+        mut step: Option<Step>,
+        package: &Path,
+        started: Started,
+    ) -> io::Result<Made> {
+        let outputs = [self.object.as_path()];
+        let fetched = step.as_mut().and_then(|step| step.fetch(&outputs));
+        if let Some(fetched) = fetched {
+            return Ok(Made::Fetched(fetched));
+        }
+        // It may be a file of the store, into which the compiler would write.
+        let _ = fs::remove_file(&self.object);
+        let output = command.stdin(Stdio::null()).output()?;
+        if let (Some(step), true) = (step, output.status.success()) {
+            let inputs = self.read_inputs(package);
+            if let Some(inputs) = inputs.ok().filter(|inputs| started.is_after(inputs)) {
+                step.keep(&inputs, &outputs, &nvcc_report::printed(&output));
+            }
+        }
+        Ok(Made::Compiled(output))
+    }
+
+    /// Files that the compiler read.
+    fn read_inputs(&self, package: &Path) -> Result<Vec<PathBuf>, Error> {
+        let mut inputs = Vec::new();
+        for list in &self.dependencies {
+            let rule = fs::read_to_string(list).map_err(|e| Error::io("read", list, &e))?;
+            let paths = fingerprint::read_dependencies(&rule);
+            inputs.extend(paths.iter().map(|path| package.join(path)));
+        }
+        inputs.sort();
+        inputs.dedup();
+        Ok(inputs)
+    }
+}
+
+/// Way in which an output was made.
+enum Made {
+    Compiled(Output),
+    Fetched(Fetched),
+}
+
+impl Made {
+    fn is_success(&self) -> bool {
+        match self {
+            Self::Compiled(output) => output.status.success(),
+            Self::Fetched(_) => true,
+        }
+    }
 }
 
 /// The outputs of the units.
@@ -108,7 +164,7 @@ pub(super) fn units<'a>(
     format: Option<ModuleFormat>,
 ) -> Result<Vec<Unit<'a>>, Error> {
     let dir = build.out.join("objects").join(&library.name.value);
-    std::fs::create_dir_all(&dir).map_err(|e| Error::io("create the directory", &dir, &e))?;
+    fs::create_dir_all(&dir).map_err(|e| Error::io("create the directory", &dir, &e))?;
     if let Compiler::Nvcc(_) = compiler {
         for include_dir in inherited.iter().flat_map(|required| &required.include_dirs) {
             check_path(include_dir, SPECIAL_IN_LISTS)?;
@@ -302,8 +358,8 @@ pub(super) fn run(
     directives: &mut Vec<Directive>,
 ) -> Result<(), Error> {
     let started = Started::now(build.out)?;
+    let package = build.context.package;
     let mut inputs = Vec::new();
-    let mut commands = Vec::new();
     let mut stale = Vec::new();
     for unit in units {
         let key = unit.compiler.key(&unit.command);
@@ -312,36 +368,43 @@ pub(super) fn run(
             None => {
                 fingerprint::invalidate(&unit.object)?;
                 let line = nvcc_report::shell(&unit.command);
-                commands.push(std::mem::replace(&mut unit.command, Command::new("")));
-                stale.push((unit, key, line));
+                let store = build.context.store.as_ref();
+                let step = store.map(|store| store.step(&unit.command, &key, &[]));
+                let command = std::mem::replace(&mut unit.command, Command::new(""));
+                let unit: &Unit = unit;
+                let job = move || unit.make(command, step, package, started);
+                stale.push((unit, key, line, job));
             }
         }
     }
-    if let Some((first, _, _)) = stale.first() {
+    if let Some((first, ..)) = stale.first() {
         let compiler = first.compiler;
-        let outputs = tokens.run(commands).map_err(|e| compiler.cannot_run(&e))?;
+        let mut jobs = Vec::new();
+        let mut compiled = Vec::new();
+        for (unit, key, line, job) in stale {
+            jobs.push(job);
+            compiled.push((unit, key, line));
+        }
+        let results = tokens
+            .run(jobs, &Made::is_success)
+            .map_err(|e| compiler.cannot_run(&e))?;
         let mut first_error = None;
-        for ((unit, key, line), output) in stale.into_iter().zip(outputs) {
-            let Some(output) = output else { continue };
-            if !output.status.success() {
-                first_error = first_error.or(Some(compile_error(build, unit, &line, &output)));
-                continue;
-            }
-            for warning in nvcc_report::printed(&output).lines() {
-                if !warning.trim().is_empty() {
-                    directives.push(Directive::Warning(warning.to_owned()));
+        for ((unit, key, line), result) in compiled.into_iter().zip(results) {
+            let (printed, unit_inputs) = match result {
+                None => continue,
+                Some(Made::Compiled(output)) if !output.status.success() => {
+                    first_error = first_error.or(Some(compile_error(build, unit, &line, &output)));
+                    continue;
                 }
-            }
-            let mut unit_inputs = Vec::new();
-            for list in &unit.dependencies {
-                let rule =
-                    std::fs::read_to_string(list).map_err(|e| Error::io("read", list, &e))?;
-                for path in fingerprint::read_dependencies(&rule) {
-                    unit_inputs.push(build.context.package.join(path));
+                Some(Made::Compiled(output)) => {
+                    let unit_inputs = unit.read_inputs(package)?;
+                    (nvcc_report::printed(&output), unit_inputs)
                 }
+                Some(Made::Fetched(fetched)) => (fetched.printed, fetched.inputs),
+            };
+            for warning in printed.lines().filter(|line| !line.trim().is_empty()) {
+                directives.push(Directive::Warning(warning.to_owned()));
             }
-            unit_inputs.sort();
-            unit_inputs.dedup();
             fingerprint::record(&unit.object, &key, &unit_inputs, started)?;
             inputs.extend(unit_inputs);
         }

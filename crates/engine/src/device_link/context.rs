@@ -10,6 +10,7 @@ use super::disabled::Disabled;
 use super::metadata::{DeviceLibrary, Stubs};
 use crate::env::Env;
 use crate::error::{Error, SourceText};
+use crate::store::Store;
 use crate::toolchain::{Linker, Toolchain};
 
 /// The package that is built.
@@ -20,6 +21,8 @@ pub(super) struct Context<'a> {
     pub(super) package: &'a Path,
     /// `OUT_DIR/gpustub`.
     pub(super) out: &'a Path,
+    /// Outputs that other builds share.
+    pub(super) store: Option<Store>,
     /// The package's libraries whose cargo feature is disabled.
     pub(super) disabled: &'a [Disabled<'a>],
     /// Architectures that the package's programs request.

@@ -152,7 +152,8 @@ fn link_device_code(
         }
     }
     let object = dir.join("device_link.o");
-    let warnings = nvlink::link(&nvcc, link, members, dir, &object, renames)?;
+    let compiler = (&nvcc, context.store.as_ref());
+    let warnings = nvlink::link(compiler, link, members, dir, &object, renames)?;
     directives.extend(warnings.into_iter().map(Directive::Warning));
     Ok(object)
 }
@@ -167,6 +168,7 @@ fn link_hip_code(
 ) -> Result<PathBuf, Error> {
     let inputs = hip::LinkInputs {
         clang,
+        store: context.store.as_ref(),
         archs: &Vendor::Amd.select(link.archs.iter().copied()),
         members,
         opt_level: &context.env.cargo_text("OPT_LEVEL")?,

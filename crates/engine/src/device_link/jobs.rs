@@ -4,7 +4,6 @@
 //! make's manual, "POSIX Jobserver Interaction", which cargo follows).
 
 use std::io;
-use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
 
@@ -28,12 +27,16 @@ impl Tokens {
         Ok(Self { client })
     }
 
-    /// Runs the commands, and returns their outputs, in their order. After the first failure no
-    /// other command is started: its output is `None`.
-    pub(crate) fn run(self, commands: Vec<Command>) -> io::Result<Vec<Option<Output>>> {
-        enum Event {
+    /// Runs the jobs, each of which runs one tool at most, and returns their results, in their order. After the
+    /// first failure no other job is started: its result is `None`.
+    pub(crate) fn run<T: Send + 'static>(
+        self,
+        jobs: Vec<impl FnOnce() -> io::Result<T> + Send>,
+        is_success: &dyn Fn(&T) -> bool,
+    ) -> io::Result<Vec<Option<T>>> {
+        enum Event<T> {
             Token(io::Result<Acquired>),
-            Done(usize, io::Result<Output>),
+            Done(usize, io::Result<T>),
         }
         let (sender, events) = mpsc::channel();
         let token_sender = sender.clone();
@@ -41,25 +44,24 @@ impl Tokens {
             // Fails after the last job, when the receiver is gone: the token is returned.
             let _ = token_sender.send(Event::Token(token));
         })?;
-        for _ in 1..commands.len() {
+        for _ in 1..jobs.len() {
             helper.request_token();
         }
-        let mut outputs: Vec<Option<Output>> = commands.iter().map(|_| None).collect();
-        let mut pending = commands.into_iter().enumerate();
+        let mut results: Vec<Option<T>> = jobs.iter().map(|_| None).collect();
+        let mut pending = jobs.into_iter().enumerate();
         let mut failed = None;
         thread::scope(|scope| {
             let mut running = 0;
             let mut tokens = Vec::new();
             loop {
                 while failed.is_none() && running <= tokens.len() {
-                    let Some((index, mut command)) = pending.next() else {
+                    let Some((index, job)) = pending.next() else {
                         break;
                     };
                     running += 1;
                     let sender = sender.clone();
                     scope.spawn(move || {
-                        let output = command.stdin(Stdio::null()).output();
-                        let _ = sender.send(Event::Done(index, output));
+                        let _ = sender.send(Event::Done(index, job()));
                     });
                 }
                 if running == 0 {
@@ -69,14 +71,14 @@ impl Tokens {
                     Ok(Event::Token(Ok(token))) => tokens.push(token),
                     // Running jobs continue; waiting ones share the tokens that are held.
                     Ok(Event::Token(Err(_))) | Err(_) => {}
-                    Ok(Event::Done(index, output)) => {
+                    Ok(Event::Done(index, result)) => {
                         running -= 1;
-                        match output {
-                            Ok(output) => {
-                                if !output.status.success() && failed.is_none() {
+                        match result {
+                            Ok(result) => {
+                                if !is_success(&result) && failed.is_none() {
                                     failed = Some(Ok(()));
                                 }
-                                outputs[index] = Some(output);
+                                results[index] = Some(result);
                             }
                             Err(error) => failed = Some(Err(error)),
                         }
@@ -93,7 +95,7 @@ impl Tokens {
         drop(helper);
         match failed {
             Some(Err(error)) => Err(error),
-            _ => Ok(outputs),
+            _ => Ok(results),
         }
     }
 }
@@ -103,6 +105,15 @@ mod tests {
     use super::*;
     use std::fs;
     use std::path::Path;
+    use std::process::{Command, Output};
+
+    fn run(client: Client, commands: Vec<Command>) -> io::Result<Vec<Option<Output>>> {
+        let jobs = commands
+            .into_iter()
+            .map(|mut command| move || command.output());
+        let is_success = |output: &Output| output.status.success();
+        Tokens { client }.run(jobs.collect(), &is_success)
+    }
 
     /// A command that records the number of its kind that run at the same time.
     fn counting(dir: &Path, index: usize) -> Command {
@@ -129,7 +140,7 @@ mod tests {
             let dir = directory.path();
             let client = Client::new(tokens - 1).unwrap();
             let commands = (0..12).map(|index| counting(dir, index)).collect();
-            let outputs = Tokens { client }.run(commands).unwrap();
+            let outputs = run(client, commands).unwrap();
             let printed: Vec<_> = outputs
                 .into_iter()
                 .map(|o| String::from_utf8(o.unwrap().stdout).unwrap())
@@ -146,19 +157,15 @@ mod tests {
         let client = Client::new(3).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let commands = (0..8).map(|index| counting(dir.path(), index)).collect();
-        let tokens = Tokens {
-            client: client.clone(),
-        };
-        tokens.run(commands).unwrap();
+        run(client.clone(), commands).unwrap();
         assert_eq!(client.available().unwrap(), 3);
     }
 
     #[test]
     fn nothing_is_started_after_a_failure() {
         let client = Client::new(0).unwrap();
-        let outputs = Tokens { client }
-            .run(["true", "false", "true"].map(Command::new).into())
-            .unwrap();
+        let commands = ["true", "false", "true"].map(Command::new).into();
+        let outputs = run(client, commands).unwrap();
         let successes: Vec<_> = outputs
             .iter()
             .map(|o| o.as_ref().map(|o| o.status.success()))
@@ -170,7 +177,7 @@ mod tests {
     fn a_missing_program_is_an_error() {
         let client = Client::new(1).unwrap();
         let missing = Command::new("/nonexistent/nvcc");
-        let error = Tokens { client }.run(vec![missing]).unwrap_err();
+        let error = run(client, vec![missing]).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 }

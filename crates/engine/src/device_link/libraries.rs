@@ -52,10 +52,7 @@ pub(super) fn build_all(
         directives,
     )?;
     for library in libraries.iter().filter(|library| library.built) {
-        directives.push(Directive::Cfg(format!(
-            "gpustub_device_link={:?}",
-            library.name
-        )));
+        directives.push(cfg(&library.name));
     }
     // Programs and dependents are not linked with modules.
     libraries.truncate(tables.len());
@@ -76,6 +73,11 @@ pub(super) fn build_all(
         directives.push(Directive::Metadata(key, files::text(&path)?));
     }
     Ok(closure)
+}
+
+/// Condition of code that uses a library or module.
+pub(super) fn cfg(name: &str) -> Directive {
+    Directive::Cfg(format!("gpustub_device_link={name:?}"))
 }
 
 /// Builds the libraries and modules. Without a compiler optional ones are left out.

@@ -115,6 +115,7 @@ impl ModuleBuild<'_> {
         let mut archs = members.iter().flat_map(|library| &library.archs);
         let inputs = nvlink::LinkInputs {
             nvcc: self.nvcc,
+            store: self.context.store.as_ref(),
             archs: &module_archs(module),
             lto: archs.any(|arch| arch.kind() == ArchKind::Lto),
             members: &members,

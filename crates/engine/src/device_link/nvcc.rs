@@ -42,13 +42,17 @@ pub(crate) struct Nvcc {
 }
 
 /// Variables that nvcc and the host compiler read (nvcc's manual, "NVCC Environment Variables";
-/// GCC's, "Environment Variables Affecting GCC"). [`NVCC_FLAGS`] are among them.
-const READ_BY_COMPILERS: [&str; 5] = [
+/// GCC's, "Environment Variables Affecting GCC"; `nvcc.profile`). [`NVCC_FLAGS`] are among them.
+const READ_BY_COMPILERS: [&str; 9] = [
     "NVCC_PREPEND_FLAGS",
     "NVCC_APPEND_FLAGS",
     "NVCC_CCBIN",
     "CPATH",
     "CPLUS_INCLUDE_PATH",
+    "GCC_EXEC_PREFIX",
+    "COMPILER_PATH",
+    "INCLUDES",
+    "SYSTEM_INCLUDES",
 ];
 
 /// Default directories of toolkits (CUDA Installation Guide for Linux; Arch packages).

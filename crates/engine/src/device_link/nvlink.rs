@@ -8,7 +8,9 @@ use super::metadata::DeviceLibrary;
 use super::nvcc::Nvcc;
 use super::{compile, cuda_clang, external, lto, nvcc_report, runtime, symbol_index};
 use crate::error::Error;
+use crate::files;
 use crate::fingerprint;
+use crate::store::Store;
 use gpustub_core::device_link::NodePlan;
 use gpustub_core::diag::{DEVICE_LINK_ERROR, DEVICE_LINKED_ARCHIVE};
 use gpustub_core::gpu_arch::{Arch, ArchKind, Vendor};
@@ -18,6 +20,7 @@ use gpustub_core::text::join;
 /// Inputs of a device link.
 pub(super) struct LinkInputs<'a> {
     pub(super) nvcc: &'a Nvcc,
+    pub(super) store: Option<&'a Store>,
     /// Real architectures.
     pub(super) archs: &'a [Arch],
     /// Whether a library has code that is finished here.
@@ -31,7 +34,7 @@ pub(super) struct LinkInputs<'a> {
 
 /// Makes the object of a program's device link, unless it is up to date. Returns nvcc's warnings.
 pub(super) fn link(
-    nvcc: &Nvcc,
+    (nvcc, store): (&Nvcc, Option<&Store>),
     link: &NodePlan,
     members: &[&DeviceLibrary],
     dir: &Path,
@@ -40,6 +43,7 @@ pub(super) fn link(
 ) -> Result<Vec<String>, Error> {
     let inputs = LinkInputs {
         nvcc,
+        store,
         archs: &Vendor::Nvidia.select(link.archs.iter().copied()),
         lto: link.lto,
         members,
@@ -111,9 +115,17 @@ fn run(
         return Ok(Vec::new());
     }
     fingerprint::invalidate(output)?;
-    external::check(nvcc, archs, inputs.lto, members)?;
     files.extend(renames.map(Path::to_owned));
     let before = fingerprint::InputStates::read(&files);
+    let mut step = inputs.store.map(|store| store.step(&command, &key, &[]));
+    let fetched = step.as_mut().and_then(|step| step.fetch(&[output]));
+    if let Some(fetched) = fetched {
+        fingerprint::record_known(output, &key, &files, &before)?;
+        return Ok(warnings(&fetched.printed));
+    }
+    external::check(nvcc, archs, inputs.lto, members)?;
+    // It may be a file of the store, into which nvcc would write.
+    files::remove(output)?;
     let result = command
         .output()
         .map_err(|e| nvcc.cannot_run(&command, &e))?;
@@ -128,6 +140,14 @@ fn run(
     external::check_added(nvcc, archs, inputs.lto, members, output)?;
     check(&expected)?;
     fingerprint::record_known(output, &key, &files, &before)?;
+    if let (Some(step), true) = (step, fingerprint::fresh(output, &key).is_some()) {
+        step.keep(&files, &[output], &printed);
+    }
+    Ok(warnings(&printed))
+}
+
+/// Lines of nvcc that are warnings.
+fn warnings(printed: &str) -> Vec<String> {
     let mut warnings = Vec::new();
     for line in printed.lines() {
         // With -dlto: of objects and architectures that have no LTO code.
@@ -136,7 +156,7 @@ fn run(
             warnings.push(line.to_owned());
         }
     }
-    Ok(warnings)
+    warnings
 }
 
 /// The command of a device link, without its archives and its output.

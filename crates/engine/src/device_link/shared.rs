@@ -109,7 +109,8 @@ impl SharedBuild<'_> {
             .collect();
         let link_dir = self.dir.join("finals").join(&library.name);
         let object = link_dir.join("device_link.o");
-        let warnings = nvlink::link(self.nvcc, planned, &members, &link_dir, &object, None)?;
+        let compiler = (self.nvcc, self.context.store.as_ref());
+        let warnings = nvlink::link(compiler, planned, &members, &link_dir, &object, None)?;
         directives.extend(warnings.into_iter().map(Directive::Warning));
 
         let args = self.linker_args(planned, &planned.line, objects, &object, directives)?;

@@ -8,11 +8,13 @@ use gpustub_core::manifest::LibraryType;
 
 use super::context::Context;
 use super::metadata::Stubs;
+use super::modules::build_empty_declared;
 use super::{Delivery, disabled, exports, final_link, libraries};
 use crate::error::Error;
 use crate::input::Input;
 use crate::output::Output;
 use crate::settings::Settings;
+use crate::store::Store;
 
 /// Writes the file that a finalizer crate includes, without any code.
 pub(crate) fn build_nothing(settings: &Settings) -> Result<(), Error> {
@@ -58,6 +60,16 @@ pub(crate) fn build_declared(
     if declared.is_empty() && modules.is_empty() && settings.delivery.is_none() {
         return Ok(());
     }
+    let help = "`off` compiles no device code, for builds that link no program";
+    if settings.env.is_off("GPUSTUB_DEVICE_CODE", help)? {
+        let modules = modules.iter().map(|module| &module.library);
+        for table in declared.iter().copied().chain(modules) {
+            let cfg = libraries::cfg(&table.name.value);
+            output.directives.push(cfg);
+        }
+        build_empty_declared(settings, output)?;
+        return build_nothing(settings);
+    }
     let link_archs: Vec<Arch> = manifest.link_archs.iter().map(|arch| arch.value).collect();
     let dir = settings.gpustub_dir()?;
     let target = settings.env.target()?;
@@ -66,6 +78,7 @@ pub(crate) fn build_declared(
         manifest: input.source_text(),
         package: input.path.parent().unwrap_or(Path::new("")),
         out: &dir,
+        store: Store::find(&dir, &target.triple),
         disabled: &disabled,
         link_archs: &link_archs,
         stubs: cudart_stubs(input, output),

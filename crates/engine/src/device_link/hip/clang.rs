@@ -26,8 +26,10 @@ pub(in crate::device_link) struct Clang {
     /// PATH of its commands: clang runs the lld and clang-offload-bundler of PATH, and those of another release reject
     /// its code.
     path: OsString,
-    /// Values of the variables that it reads, for fingerprints.
+    /// Values of the variables that it reads, and states of its files, for fingerprints.
     surroundings: String,
+    /// The program, and a device library: clang does not list those that it links (19.1.7).
+    files: Vec<PathBuf>,
 }
 
 /// Variables that clang reads (Clang's manual, "Command Guide"; `RocmInstallationDetector` of its driver).
@@ -87,8 +89,17 @@ impl Clang {
                 join(&tried, ", ")
             )));
         };
-        let state = fs::canonicalize(&program).ok();
-        let mut surroundings = format!(" {:?}", state.and_then(|file| fingerprint::state(&file)));
+        let target_lib = root.join(format!("lib/{}", triple.replace("-unknown", "")));
+        let mut files = vec![program.clone()];
+        let library_dirs = [&target_lib, root];
+        let libraries = library_dirs.map(|dir| dir.join("amdgcn/bitcode/ocml.bc"));
+        files.extend(libraries.into_iter().filter(|file| file.is_file()));
+        let mut surroundings = String::new();
+        for file in &files {
+            let file = fs::canonicalize(file).ok();
+            let state = file.and_then(|file| fingerprint::state(&file));
+            surroundings += &format!(" {state:?}");
+        }
         for name in READ_BY_CLANG {
             if let Some(value) = env.get(name) {
                 surroundings += &format!(" {name}={value:?}");
@@ -96,10 +107,11 @@ impl Clang {
         }
         Ok(Self {
             path: path_of_commands(env, &program),
-            target_lib: root.join(format!("lib/{}", triple.replace("-unknown", ""))),
+            target_lib,
             root: root.clone(),
             program,
             surroundings,
+            files,
         })
     }
 
@@ -136,10 +148,12 @@ impl Clang {
         fingerprint::command_line(command) + &self.surroundings
     }
 
-    /// Directives that make cargo watch the programs.
+    /// Directives that make cargo watch its files.
     pub(in crate::device_link) fn watched(&self) -> Result<Vec<Directive>, Error> {
-        let path = files::text(&self.program)?;
-        Ok(vec![Directive::RerunIfChanged(path)])
+        let files = self.files.iter();
+        files
+            .map(|file| Ok(Directive::RerunIfChanged(files::text(file)?)))
+            .collect()
     }
 
     /// Error for a command that did not start.

@@ -19,11 +19,13 @@ use super::Clang;
 use crate::error::Error;
 use crate::files;
 use crate::fingerprint;
+use crate::store::Store;
 use crate::toolchain::Toolchain;
 
 /// Inputs of a device link.
 pub(in crate::device_link) struct LinkInputs<'a> {
     pub(in crate::device_link) clang: &'a Clang,
+    pub(in crate::device_link) store: Option<&'a Store>,
     pub(in crate::device_link) archs: &'a [Arch],
     pub(in crate::device_link) members: &'a [&'a DeviceLibrary],
     /// `OPT_LEVEL` of cargo: the device code is optimised here.
@@ -58,6 +60,13 @@ pub(in crate::device_link) fn link(
     }
     fingerprint::invalidate(&object)?;
     let before = fingerprint::InputStates::read(&archives);
+    let mut step = (inputs.store).map(|store| store.step(&command, &key, &archives));
+    let outputs = [object.as_path()];
+    let fetched = step.as_mut().and_then(|step| step.fetch(&outputs));
+    if fetched.is_some() {
+        fingerprint::record_known(&object, &key, &archives, &before)?;
+        return Ok(object);
+    }
     for (number, member) in inputs.members.iter().enumerate() {
         for (index, bytes) in objects(&member.archive)?.iter().enumerate() {
             let name = format!("{number}-{index}.o");
@@ -77,6 +86,9 @@ pub(in crate::device_link) fn link(
     tools()?.object(dir, &[], SOURCE, &name)?;
     files::rename(&new, &object)?;
     fingerprint::record_known(&object, &key, &archives, &before)?;
+    if let (Some(step), true) = (step, fingerprint::fresh(&object, &key).is_some()) {
+        step.keep(&archives, &outputs, "");
+    }
     Ok(object)
 }
 
