@@ -297,6 +297,16 @@ impl Project {
         self.target().join("debug").join(name)
     }
 
+    /// Directories of the shared libraries that programs are linked with.
+    pub fn library_dirs(&self) -> Result<Vec<PathBuf>> {
+        let mut directories = Vec::new();
+        for entry in fs::read_dir(self.built("build"))? {
+            let directory = entry?.path().join("out/gpustub/device-link/link/lib");
+            directories.extend(directory.is_dir().then_some(directory));
+        }
+        Ok(directories)
+    }
+
     /// Sorted runs of nvcc since the last call of this function.
     pub fn calls(&self) -> Result<Vec<Call>> {
         let mut calls: Vec<_> = self
@@ -365,6 +375,26 @@ fn lock() -> Result<String> {
     // Cargo removes the packages of the example itself.
     let path = repository().join("examples/device-link/Cargo.lock");
     Ok(fs::read_to_string(path)?)
+}
+
+/// A program that opens the libraries of its arguments, and calls `run` of each. With the environment
+/// variable `GLOBAL` they see each other's functions.
+pub fn host(directory: &Path) -> Result<PathBuf> {
+    let code = "#include <dlfcn.h>\n#include <stdio.h>\n#include <stdlib.h>\n\
+                int main(int n, char **words) {\n\
+                \x20   int flag = getenv(\"GLOBAL\") ? RTLD_GLOBAL : RTLD_LOCAL;\n\
+                \x20   for (int i = 1; i < n; i++) {\n\
+                \x20       void *library = dlopen(words[i], RTLD_NOW | flag);\n\
+                \x20       void (*run)(void) = library ? (void (*)(void))dlsym(library, \"run\") : 0;\n\
+                \x20       if (!run) return puts(dlerror()), 1;\n\
+                \x20       run();\n    }\n    return 0;\n}\n";
+    fs::write(directory.join("host.c"), code)?;
+    let mut cc = Command::new("cc");
+    succeed(
+        cc.current_dir(directory)
+            .args(["host.c", "-ldl", "-o", "host"]),
+    )?;
+    Ok(directory.join("host"))
 }
 
 /// Writes a shell script that can be executed.

@@ -10,9 +10,7 @@ use gpustub_core::ids::Id;
 use gpustub_tests::Result;
 use gpustub_tests::command::{Ran, run};
 use gpustub_tests::nvcc::{TOOLKIT_13, recorder};
-use gpustub_tests::rdc::{Library, Project};
-
-use crate::link::host;
+use gpustub_tests::rdc::{Library, Project, host};
 
 /// Whether packages can have these libraries: a program links the crate of a static library also if a
 /// shared library contains it, and the plan refuses two copies.
@@ -87,17 +85,9 @@ impl Workspace {
 
     /// Directories of the runtime and of the shared libraries that programs are linked with.
     fn directories(&self) -> Result<Vec<PathBuf>> {
-        let mut found: Vec<PathBuf> = self
-            .runtime
-            .parent()
-            .map(Path::to_owned)
-            .into_iter()
-            .collect();
-        for entry in fs::read_dir(self.project.built("build"))? {
-            let directory = entry?.path().join("out/gpustub/device-link/link/lib");
-            found.extend(directory.is_dir().then_some(directory));
-        }
-        Ok(found)
+        let mut directories = self.project.library_dirs()?;
+        directories.extend(self.runtime.parent().map(Path::to_owned));
+        Ok(directories)
     }
 }
 
