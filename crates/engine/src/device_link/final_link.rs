@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use gpustub_core::by_name::ByName;
-use gpustub_core::device_link::{LinkItem, LinkRole, NodeId, NodePlan, plan};
+use gpustub_core::device_link::{LinkItem, LinkRole, NodeId, NodePlan, plan, runtime_names};
 use gpustub_core::diag::{DUPLICATE_DEVICE_SYMBOL, INVALID_VALUE, Level, has_errors};
 use gpustub_core::directives::Directive;
 use gpustub_core::gpu_arch::Vendor;
@@ -89,7 +89,7 @@ pub(super) fn link(
             directives.push(Directive::RerunIfChanged(files::text(&member.archive)?));
         }
     }
-    let stubbed = context.stubs != Stubs::None || closure.iter().any(|l| l.stubs != Stubs::None);
+    let stubbed = is_stubbed(context, closure, Vendor::Nvidia);
     let members_with_code = |vendor| {
         let with_code = members.iter().filter(|member| member.has_code(vendor));
         Vec::from_iter(with_code.copied())
@@ -101,7 +101,7 @@ pub(super) fn link(
         LinkRole::UseFinal(_) => objects.push(keep_final(context, &members, &dir)?),
         _ if members.is_empty() => {}
         _ => {
-            check_reachable(context, closure, &members, stubbed)?;
+            check_reachable(context, closure, &members, Vendor::Nvidia)?;
             objects.push(link_device_code(
                 context,
                 &link,
@@ -120,7 +120,7 @@ pub(super) fn link(
         let clang = Clang::find(context.env, &context.env.cargo_text("TARGET")?)?;
         directives.extend(clang.watched()?);
         objects.push(link_hip_code(context, &clang, &link, &hip_members, &dir)?);
-        if !context.has_hip_stubs && closure.iter().all(|library| !library.hip_stubs) {
+        if !is_stubbed(context, closure, Vendor::Amd) {
             host_link.runtime.add_hip(&clang);
         }
     }
@@ -216,7 +216,10 @@ fn host_link(
 ) -> Result<HostLink, Error> {
     let lib = dir.join("lib");
     std::fs::create_dir_all(&lib).map_err(|e| Error::io("create the directory", &lib, &e))?;
-    let mut host_link = HostLink::default();
+    let mut host_link = HostLink {
+        lib: lib.clone(),
+        ..HostLink::default()
+    };
     for item in &link.line {
         match *item {
             LinkItem::Objects | LinkItem::LinkObject => {}
@@ -248,16 +251,38 @@ fn host_link(
             }
             // Cargo links the libraries of a crate only if some code names the crate.
             LinkItem::Cudart(_) => {
-                if let Some(stubs) = closure.iter().find_map(DeviceLibrary::shared_stubs) {
-                    let stubs = shared::link_stubs(stubs, &lib)?;
-                    let name = shared::link_name(&stubs, "stubs", &lib)?;
-                    host_link.shared.push(name);
+                if let Some(stubs) = shared_stubs(closure, Vendor::Nvidia) {
+                    host_link.add_stubs(stubs)?;
                 }
             }
         }
     }
-    host_link.lib = lib;
     Ok(host_link)
+}
+
+/// Whether the program or one of its libraries calls stubs of a runtime.
+fn is_stubbed(context: &Context, closure: &[DeviceLibrary], vendor: Vendor) -> bool {
+    *context.stubs(vendor) != Stubs::None
+        || (closure.iter()).any(|library| *library.stubs(vendor) != Stubs::None)
+}
+
+/// The shared library with stubs of a runtime.
+fn shared_stubs(closure: &[DeviceLibrary], vendor: Vendor) -> Option<&Path> {
+    closure
+        .iter()
+        .find_map(|library| library.shared_stubs(vendor))
+}
+
+impl HostLink {
+    /// Adds a shared library with stubs, of one runtime or several.
+    fn add_stubs(&mut self, stubs: &Path) -> Result<(), Error> {
+        let stubs = shared::link_stubs(stubs, &self.lib)?;
+        let name = shared::link_name(&stubs, "stubs", &self.lib)?;
+        if !self.shared.contains(&name) {
+            self.shared.push(name);
+        }
+        Ok(())
+    }
 }
 
 /// Links the files of a shared library into `lib`. Returns the name for `-l` of one of them.
@@ -370,29 +395,31 @@ fn check_reachable(
     context: &Context,
     closure: &[DeviceLibrary],
     members: &[&DeviceLibrary],
-    stubbed: bool,
+    vendor: Vendor,
 ) -> Result<(), Error> {
     let shared: Vec<_> = members.iter().filter(|m| m.middle.is_some()).collect();
     let Some(first) = shared.first() else {
         return Ok(());
     };
-    let hidden = context.stubs == Stubs::Static || closure.iter().any(|l| l.stubs == Stubs::Static);
-    let unstubbed = shared.iter().find(|library| library.stubs == Stubs::None);
+    let hidden = *context.stubs(vendor) == Stubs::Static
+        || (closure.iter()).any(|library| *library.stubs(vendor) == Stubs::Static);
+    let unstubbed = (shared.iter()).find(|library| *library.stubs(vendor) == Stubs::None);
+    let (runtime, stub) = runtime_names(vendor);
     let message = match unstubbed {
-        Some(library) if stubbed => format!(
-            "device-link.{} is shared and calls the CUDA runtime itself; the program's device link \
+        Some(library) if is_stubbed(context, closure, vendor) => format!(
+            "device-link.{} is shared and calls the {runtime} runtime itself; the program's device link \
              calls the stub of it",
             library.name
         ),
         _ if hidden => format!(
-            "device-link.{} is shared and cannot call the stubs of the CUDA runtime, which are hidden \
+            "device-link.{} is shared and cannot call the stubs of the {runtime} runtime, which are hidden \
              in the program",
             first.name
         ),
         _ => return Ok(()),
     };
-    Err(Error::new(&INVALID_VALUE, message).help(
-        "let one package that all of them depend on provide [stub.cudart] with type = \"shared\", and \
-         set `provide = false` in the others; or use no stub of cudart here",
-    ))
+    Err(Error::new(&INVALID_VALUE, message).help(format!(
+        "let one package that all of them depend on provide [stub.{stub}] with type = \"shared\", and \
+         set `provide = false` in the others; or use no stub of {stub} here",
+    )))
 }

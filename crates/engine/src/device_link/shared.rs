@@ -21,6 +21,7 @@ use crate::toolchain;
 use gpustub_core::device_link::{LinkItem, NodeId, NodePlan, hidden_stubs, static_runtime};
 use gpustub_core::diag::{INVALID_VALUE, IO_ERROR};
 use gpustub_core::directives::Directive;
+use gpustub_core::gpu_arch::Vendor;
 use gpustub_core::ids::Id;
 use gpustub_core::library::Library as GpuLibrary;
 use gpustub_core::manifest::{Cudart, DeviceCode, DeviceLink, LibraryType};
@@ -210,10 +211,10 @@ impl SharedBuild<'_> {
                 .iter()
                 .map(|node| self.library(*node))
                 .chain(self.visible)
-                .find_map(DeviceLibrary::shared_stubs),
+                .find_map(|library| library.shared_stubs(Vendor::Nvidia)),
             Stubs::Static => None,
         };
-        let stubs = stubs.ok_or_else(|| hidden_stubs(&library.name))?;
+        let stubs = stubs.ok_or_else(|| hidden_stubs(&library.name, Vendor::Nvidia))?;
         let lib = self.dir.join("lib");
         args.library(&lib, &link_stubs(stubs, &lib)?);
         Ok(())
