@@ -22,6 +22,7 @@ mod disabled;
 mod exports;
 mod external;
 mod final_link;
+mod generated;
 mod graph;
 mod hip;
 mod jobs;

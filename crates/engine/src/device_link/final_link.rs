@@ -16,7 +16,7 @@ use super::hip::Clang;
 use super::metadata::{DeviceLibrary, Stubs};
 use super::nvcc::Nvcc;
 use super::runtime::{self, Runtime};
-use super::{compile, exports, graph, hip, nvlink, shared};
+use super::{compile, exports, generated, graph, hip, nvlink, shared};
 use crate::error::Error;
 use crate::files;
 use crate::toolchain::Index;
@@ -66,15 +66,20 @@ pub(super) fn link(
     let link = plan.node_plan(NodeId::from_index(closure.len()));
     let dir = context.out.join("device-link").join("link");
     std::fs::create_dir_all(&dir).map_err(|e| Error::io("create the directory", &dir, &e))?;
-    let ids = exports::ids(&link, closure)?;
+    let mut exported = Vec::new();
+    for node in &link.exports {
+        exported.extend(exports::functions(&closure[node.index()])?);
+    }
     let (mut renames, mut version_script) = (None, None);
     if delivery == Delivery::Crate {
-        exports::write_rust(context.out, &ids)?;
+        exports::write_rust(context.out, &exported)?;
     }
-    if !ids.is_empty() {
+    if !exported.is_empty() {
         match delivery {
-            Delivery::Crate => renames = Some(exports::write_header(&dir, &ids)?),
-            Delivery::LinkArgs => version_script = Some(exports::write_version_script(&dir, &ids)?),
+            Delivery::Crate => renames = Some(exports::write_header(&dir, &exported)?),
+            Delivery::LinkArgs => {
+                version_script = Some(exports::write_version_script(&dir, &exported)?);
+            }
         }
     }
     let nodes = match link.role {
@@ -363,30 +368,15 @@ fn deliver_as_link_args(host_link: HostLink, directives: &mut Vec<Directive>) ->
 fn keep_final(context: &Context, members: &[&DeviceLibrary], dir: &Path) -> Result<PathBuf, Error> {
     let mut list = String::new();
     for member in members {
-        for id in nvlink::objects(member)? {
-            list += &format!("FINAL({id})\n");
+        for function in exports::functions(member)? {
+            list += &format!("FINAL({})\n", function.name());
         }
     }
-    let object = dir.join("final.o");
-    let new = files::sibling(&object);
-    let texts = [
+    let sources = [
         ("gpustub_final.c", include_str!("final.c")),
         ("gpustub_final.inc", list.as_str()),
     ];
-    let is_fresh = object.exists()
-        && texts.iter().all(|(name, text)| {
-            std::fs::read_to_string(dir.join(name)).is_ok_and(|old| old == *text)
-        });
-    if is_fresh {
-        return Ok(object);
-    }
-    files::remove(&object)?;
-    for (name, text) in texts {
-        files::write_if_changed(&dir.join(name), text.as_bytes())?;
-    }
-    (context.tools)()?.object(dir, &[], "gpustub_final.c", "final.o.new")?;
-    files::rename(&new, &object)?;
-    Ok(object)
+    generated::object(dir, sources, "final.o", context.tools)
 }
 
 /// Rejects a device link that the shared libraries of the program would not see: kernels registered

@@ -2,6 +2,8 @@
 
 mod clang;
 mod link;
+mod register;
 
 pub(super) use clang::Clang;
 pub(super) use link::{LinkInputs, link};
+pub(super) use register::suffixes;

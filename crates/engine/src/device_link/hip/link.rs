@@ -16,6 +16,7 @@ use super::super::metadata::DeviceLibrary;
 use super::super::nvcc_report::{printed, shell};
 use super::super::symbol_index;
 use super::Clang;
+use super::register::{FATBIN, HANDLE, ids};
 use crate::error::Error;
 use crate::files;
 use crate::fingerprint;
@@ -107,29 +108,6 @@ fn source(ids: &BTreeSet<String>) -> String {
         ".section .hip_fatbin, \"a\"\n.p2align 12\n{codes}.incbin \"{CODE}\"\n\
          .bss\n.p2align 3\n{handles}.zero 8\n.section .note.GNU-stack, \"\"\n"
     )
-}
-
-/// The code object of an object; LLVM 15 has no ids.
-const FATBIN: &str = "__hip_fatbin";
-
-/// Its handle, which objects without an id define themselves.
-const HANDLE: &str = "__hip_gpubin_handle";
-
-/// Symbol that names the id of an object (`-cuid`), with an underscore in front.
-const CUID: &str = "__hip_cuid";
-
-/// Ids of the objects of archives, each once: an empty one for all objects without an id.
-fn ids(archives: &[PathBuf]) -> Result<BTreeSet<String>, Error> {
-    let mut ids = BTreeSet::new();
-    for archive in archives {
-        let names = symbol_index::names(archive).map_err(|e| files::unread(archive, &e))?;
-        for name in names.unwrap_or_default() {
-            let id = name.strip_prefix(CUID).map(str::to_owned);
-            let unnamed = (name == HANDLE).then(String::new);
-            ids.extend(id.or(unnamed));
-        }
-    }
-    Ok(ids)
 }
 
 /// Members of an archive that have an offload bundle, in their order.
