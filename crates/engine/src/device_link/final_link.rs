@@ -12,6 +12,7 @@ use gpustub_core::ids::Id;
 use gpustub_core::manifest::Cudart;
 
 use super::context::Context;
+use super::exports::Function;
 use super::hip::Clang;
 use super::metadata::{DeviceLibrary, Stubs};
 use super::nvcc::Nvcc;
@@ -100,17 +101,17 @@ pub(super) fn link(
         Vec::from_iter(with_code.copied())
     };
     let hip_members = members_with_code(Vendor::Amd);
-    let members = members_with_code(Vendor::Nvidia);
+    let cuda_members = members_with_code(Vendor::Nvidia);
     let mut objects = Vec::new();
     match link.role {
         LinkRole::UseFinal(_) => objects.push(keep_final(context, &members, &dir)?),
-        _ if members.is_empty() => {}
+        _ if cuda_members.is_empty() => {}
         _ => {
-            check_reachable(context, closure, &members, Vendor::Nvidia)?;
+            check_reachable(context, closure, &cuda_members, Vendor::Nvidia)?;
             objects.push(link_device_code(
                 context,
                 &link,
-                &members,
+                &cuda_members,
                 &dir,
                 renames.as_deref(),
                 directives,
@@ -122,10 +123,31 @@ pub(super) fn link(
         ..host_link(context, closure, &link, stubbed, &dir)?
     };
     if !hip_members.is_empty() {
-        let clang = Clang::find(context.env, &context.env.cargo_text("TARGET")?)?;
-        directives.extend(clang.watched()?);
-        objects.push(link_hip_code(context, &clang, &link, &hip_members, &dir)?);
-        if !is_stubbed(context, closure, Vendor::Amd) {
+        let clang = Clang::find(context.env, &context.env.cargo_text("TARGET")?);
+        if matches!(link.role, LinkRole::OwnLink(_)) {
+            check_reachable(context, closure, &hip_members, Vendor::Amd)?;
+            let clang = clang.clone()?;
+            directives.extend(clang.watched()?);
+            let mut functions = exported;
+            functions.retain(|function| function.vendor == Vendor::Amd);
+            let name = match renames {
+                Some(_) => Function::linked_name,
+                None => Function::name,
+            };
+            let names = Vec::from_iter(functions.iter().map(name));
+            objects.extend(link_hip_code(
+                context,
+                &clang,
+                &link,
+                &names,
+                &hip_members,
+                &dir,
+            )?);
+        }
+        if let Some(stubs) = shared_stubs(closure, Vendor::Amd) {
+            host_link.add_stubs(stubs)?;
+        } else if let (Ok(clang), false) = (clang, is_stubbed(context, closure, Vendor::Amd)) {
+            // A final brings its own runtime, which bfd searches at link time: optional there.
             host_link.runtime.add_hip(&clang);
         }
     }
@@ -162,18 +184,20 @@ fn link_device_code(
     Ok(object)
 }
 
-/// Makes the object of the program's device link for AMD.
+/// Makes the objects of the program's device link for AMD, with these functions for objects in other images.
 fn link_hip_code(
     context: &Context,
     clang: &Clang,
     link: &NodePlan,
+    functions: &[String],
     members: &[&DeviceLibrary],
     dir: &Path,
-) -> Result<PathBuf, Error> {
+) -> Result<Vec<PathBuf>, Error> {
     let inputs = hip::LinkInputs {
         clang,
         archs: &Vendor::Amd.select(link.archs.iter().copied()),
         members,
+        functions,
         opt_level: &context.env.cargo_text("OPT_LEVEL")?,
         dir: &dir.join("hip"),
     };
@@ -205,7 +229,8 @@ fn check_distinct_names(closure: &[DeviceLibrary]) -> Result<(), Error> {
     Ok(())
 }
 
-fn toolkit(context: &Context) -> Result<Nvcc, Error> {
+/// The CUDA toolkit of a build.
+pub(super) fn toolkit(context: &Context) -> Result<Nvcc, Error> {
     let target = context.env.cargo_text("TARGET")?;
     let host = context.env.cargo_text("HOST")?;
     Nvcc::find(context.env, &target, &host)

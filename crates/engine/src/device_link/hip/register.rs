@@ -5,12 +5,14 @@
 //! other objects leaves a function undefined.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use super::super::generated;
 use super::super::metadata::DeviceLibrary;
 use super::super::symbol_index;
 use crate::error::Error;
 use crate::files;
+use crate::toolchain::Toolchain;
 
 /// The code object of an object; LLVM 15 has no ids.
 pub(super) const FATBIN: &str = "__hip_fatbin";
@@ -46,4 +48,25 @@ pub(in crate::device_link) fn suffixes(library: &DeviceLibrary) -> Result<Vec<St
         });
     }
     Ok(suffixes)
+}
+
+/// File that both sources include.
+const LIST: &str = "gpustub_hip.inc";
+
+fn list(functions: &[String]) -> String {
+    functions
+        .iter()
+        .map(|name| format!("FUNCTION({name})\n"))
+        .collect()
+}
+
+/// Makes the object with the functions of a device link.
+pub(super) fn link_object(
+    functions: &[String],
+    dir: &Path,
+    tools: &dyn Fn() -> Result<Toolchain, Error>,
+) -> Result<PathBuf, Error> {
+    let source = ("gpustub_hip_register.c", include_str!("register.c"));
+    let sources = [source, (LIST, &list(functions))];
+    generated::object(dir, sources, "hip_register.o", tools)
 }
