@@ -1,6 +1,7 @@
 //! Relocatable HIP code in packages, built by cargo and Debian's clang: registrations at program start, the code of each
 //! architecture, and what is refused. HIP's runtime is a recorder: no device of AMD is at hand.
 
+use std::env::join_paths;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -10,14 +11,21 @@ use gpustub_tests::Result;
 use gpustub_tests::command::{Ran, run, succeed};
 use gpustub_tests::components::component;
 use gpustub_tests::nvcc::{TOOLKIT_13, hip_recorder, recorder};
-use gpustub_tests::rdc::{Library, Project};
+use gpustub_tests::rdc::{Library, Project, host};
 
 const ARCHS: &str = "\"gfx90a\", \"gfx1030\"";
 
-/// Adds a package with a HIP library and a table of stubs.
-fn library(project: &Project, name: &str, requires: &[&str], stub: &str) -> Result<()> {
+/// Adds a package with a HIP library and a table of stubs. `table` has further lines of the library's table.
+fn library(
+    project: &Project,
+    name: &str,
+    requires: &[&str],
+    stub: &str,
+    table: &str,
+) -> Result<()> {
     let library = Library {
         archs: ARCHS,
+        table,
         ..Library::new(name, requires)
     };
     project.library(library)?;
@@ -39,8 +47,8 @@ const USED_STUB: &str = "[stub.hip]\nheader-version = \"5\"\nprovide = false\n";
 /// `tip`, whose library `top` requires `base`.
 fn project() -> Result<Project> {
     let project = Project::headers_alone()?;
-    library(&project, "base", &[], STUB)?;
-    library(&project, "top", &["base"], USED_STUB)?;
+    library(&project, "base", &[], STUB, "")?;
+    library(&project, "top", &["base"], USED_STUB, "")?;
     let needs = "[dependencies]\ntop = { path = \"../top\" }\n";
     let main = "fn main() {\n    assert_eq!(top::run(), 0);\n}\n";
     project.package("tip", needs, &[("src/main.rs", main)])?;
@@ -174,6 +182,104 @@ fn kernels_of_two_packages_are_linked_across_them_and_registered_once() -> Resul
     Ok(())
 }
 
+const SHARED: &str = "type = \"shared\"";
+
+/// Shared libraries `base`, `top` and `side`, the last two over the first; `tip` uses `top`, `both` and the cdylib `plugin`
+/// all of them.
+fn shared_project() -> Result<Project> {
+    let project = Project::headers_alone()?;
+    let stub = format!("{STUB}{SHARED}\n");
+    library(&project, "base", &[], &stub, SHARED)?;
+    library(&project, "top", &["base"], USED_STUB, SHARED)?;
+    library(&project, "side", &["base"], USED_STUB, SHARED)?;
+    let needs = "[dependencies]\ntop = { path = \"../top\" }\n";
+    let main = "fn main() {\n    assert_eq!(top::run(), 0);\n}\n";
+    project.package("tip", needs, &[("src/main.rs", main)])?;
+    let needs = format!("{needs}side = {{ path = \"../side\" }}\n");
+    let main = "fn main() {\n    assert_eq!(top::run() + side::run(), 0);\n}\n";
+    project.package("both", &needs, &[("src/main.rs", main)])?;
+    let plugin = "//! Opened by C.\n\n#[no_mangle]\npub extern \"C\" fn run() {\n    \
+                  assert_eq!(top::run() + side::run(), 0);\n}\n";
+    let manifest = format!("[lib]\ncrate-type = [\"cdylib\"]\n\n{needs}");
+    project.package("plugin", &manifest, &[("src/lib.rs", plugin)])?;
+    Ok(project)
+}
+
+/// Images of the records of a kind, whose field `index` is an address.
+fn images(ran: &Ran, kind: &str, index: usize) -> Vec<String> {
+    let mut images: Vec<String> = records(&ran.stderr, kind)
+        .iter()
+        .filter_map(|words| words.get(index)?.split('+').next().map(str::to_owned))
+        .collect();
+    images.sort();
+    images
+}
+
+/// The device link of `image` is registered once, with the kernels and variables of these libraries, which are launched
+/// and at last unregistered once.
+fn expect_shared(ran: &Ran, image: &str, libraries: &[&str], launches: usize) {
+    assert_eq!(images(ran, "open", 1), [image], "{}", ran.stderr);
+    assert_eq!(images(ran, "function", 1), libraries, "{}", ran.stderr);
+    assert_eq!(
+        records(&ran.stderr, "launch").len(),
+        launches,
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(records(&ran.stderr, "close").len(), 1, "{}", ran.stderr);
+    assert!(!ran.stderr.contains("UNKNOWN"), "{}", ran.stderr);
+}
+
+#[test]
+#[ignore = "needs HIP's headers and device libraries: ./tests/run"]
+fn shared_libraries_are_registered_by_one_device_link() -> Result<()> {
+    let project = shared_project()?;
+    let rocm = rocm(&project)?;
+    let recorder = hip_recorder(&project.path("recorder"))?;
+    let example = "fn main() {\n    assert_eq!(top::run(), 0);\n}\n";
+    project.write("top/examples/own.rs", example)?;
+    let words = ["--workspace", "--examples", "--bins", "--lib"];
+    build(&project, &rocm, &words)?.success()?;
+    let programs = [
+        (
+            "tip",
+            "libtop_final.so",
+            &["libbase.so", "libtop.so"][..],
+            2,
+        ),
+        (
+            "examples/own",
+            "libtop_final.so",
+            &["libbase.so", "libtop.so"],
+            2,
+        ),
+        (
+            "both",
+            "both",
+            &["libbase.so", "libside.so", "libtop.so"],
+            4,
+        ),
+    ];
+    let search_path = join_paths(project.library_dirs()?)?;
+    for (name, image, libraries, launches) in programs {
+        let mut program = Command::new(project.built(name));
+        program.env("LD_LIBRARY_PATH", &search_path);
+        let ran = succeed(program.env("GPUSTUB_HIP_PATH", &recorder))?;
+        expect_shared(&ran, image, libraries, launches);
+    }
+    let mut program = Command::new(host(&project.path(""))?);
+    program.arg(project.built("libplugin.so"));
+    program.env("LD_LIBRARY_PATH", &search_path);
+    let ran = succeed(program.env("GPUSTUB_HIP_PATH", &recorder))?;
+    expect_shared(
+        &ran,
+        "libplugin.so",
+        &["libbase.so", "libside.so", "libtop.so"],
+        4,
+    );
+    Ok(())
+}
+
 /// Texts of a file, and of the error that follows if the first is replaced by the second.
 type Mistake = (
     &'static str,
@@ -194,8 +300,8 @@ const MISTAKES: &[Mistake] = &[
         "[device-link.base]",
         "[device-link.base]\ntype = \"shared\"",
         &[
-            "error[invalid-value]: `device-link.base.archs` has \"gfx90a\"",
-            "write type = \"static\"",
+            "error[invalid-value]: device-link.base has type = \"shared\", and the stubs of the HIP runtime are static",
+            "leave [stub.hip] out",
         ],
     ),
     (

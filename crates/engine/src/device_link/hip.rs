@@ -6,4 +6,4 @@ mod register;
 
 pub(super) use clang::Clang;
 pub(super) use link::{LinkInputs, link};
-pub(super) use register::suffixes;
+pub(super) use register::{middle_object, suffixes};

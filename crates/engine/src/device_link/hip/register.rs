@@ -70,3 +70,19 @@ pub(super) fn link_object(
     let sources = [source, (LIST, &list(functions))];
     generated::object(dir, sources, "hip_register.o", tools)
 }
+
+/// Makes the object that calls these functions in a library with the objects of others, its own included.
+pub(in crate::device_link) fn middle_object(
+    libraries: &[&DeviceLibrary],
+    functions: &[String],
+    dir: &Path,
+    tools: &dyn Fn() -> Result<Toolchain, Error>,
+) -> Result<PathBuf, Error> {
+    let archives = Vec::from_iter(libraries.iter().map(|library| library.archive.clone()));
+    let mut list = list(functions);
+    for id in ids(&archives)? {
+        list += &format!("SYMBOL({FATBIN}{id})\nSYMBOL({HANDLE}{id})\n");
+    }
+    let source = ("gpustub_hip_middle.c", include_str!("middle.c"));
+    generated::object(dir, [source, (LIST, &list)], "hip_middle.o", tools)
+}
