@@ -31,7 +31,7 @@ pub struct Library<'a> {
     pub requires: &'a [&'a str],
     /// Further lines of its table in `GpuStub.toml`.
     pub table: &'a str,
-    /// Architectures, as in `archs`.
+    /// Architectures, as in `archs`. If the first is one of AMD, the source is of HIP.
     pub archs: &'a str,
 }
 
@@ -139,6 +139,16 @@ impl Project {
         self.dir.path().join("the toolkit")
     }
 
+    /// Directory of ROCm, after [`Self::install_rocm`].
+    pub fn rocm(&self) -> PathBuf {
+        self.dir.path().join("the rocm")
+    }
+
+    /// Installs ROCm.
+    pub fn install_rocm(&self) -> Result<()> {
+        crate::hip::install(&self.rocm())
+    }
+
     /// Path of a file that a test creates beside the project.
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
@@ -178,6 +188,17 @@ impl Project {
             table,
             archs,
         } = library;
+        let is_hip = archs.starts_with("\"gfx");
+        let (include, api, extension) = if is_hip {
+            ("#include <hip/hip_runtime.h>\n", "hip", "hip")
+        } else {
+            ("", "cuda", "cu")
+        };
+        let stub = if is_hip {
+            "[stub.hip]\nheader-version = \"5\""
+        } else {
+            "[stub.cudart]\nheader-version = \"13\""
+        };
         let mut dependencies = String::new();
         let (mut declarations, mut calls, mut runs) = (String::new(), String::new(), String::new());
         for required in requires {
@@ -201,18 +222,18 @@ impl Project {
         self.write(
             &format!("{name}/GpuStub.toml"),
             &format!(
-                "schema = 1\n\n[stub.cudart]\nheader-version = \"13\"\nprovide = {provide}\n\n\
-                 [device-link.{name}]\nsources = [\"cuda/*.cu\"]\nrequires = {requires:?}\n\
+                "schema = 1\n\n{stub}\nprovide = {provide}\n\n\
+                 [device-link.{name}]\nsources = [\"{api}/*.{extension}\"]\nrequires = {requires:?}\n\
                  archs = [{archs}]\n{table}\n"
             ),
         )?;
         self.write(
-            &format!("{name}/cuda/{name}.cu"),
+            &format!("{name}/{api}/{name}.{extension}"),
             &format!(
-                "{declarations}__device__ int {name}_value(int x) {{ return 1{calls}; }}\n\
+                "{include}{declarations}__device__ int {name}_value(int x) {{ return 1{calls}; }}\n\
                  __global__ void {name}_kernel(int *p) {{ *p = {name}_value(*p); }}\n\
                  extern \"C\" int {name}_run(void) {{\n    \
-                 {name}_kernel<<<1, 1>>>(nullptr);\n    return cudaGetLastError();\n}}\n"
+                 {name}_kernel<<<1, 1>>>(nullptr);\n    return {api}GetLastError();\n}}\n"
             ),
         )?;
         self.write(
@@ -270,6 +291,8 @@ impl Project {
             command.env_remove(name);
         }
         command.env("CUDA_HOME", self.toolkit());
+        let rocm = self.rocm();
+        command.envs(rocm.is_dir().then_some(("ROCM_PATH", rocm)));
         command.env("CARGO_TARGET_DIR", self.target());
         command.env("CARGO_NET_OFFLINE", "true");
         command.env("CARGO_INCREMENTAL", "0");
@@ -347,7 +370,7 @@ impl Project {
 }
 
 /// Variables that change a build.
-const BUILD_VARIABLES: [&str; 9] = [
+const BUILD_VARIABLES: [&str; 12] = [
     "NVCC",
     "CUDA_HOME",
     "CUDA_PATH",
@@ -357,6 +380,9 @@ const BUILD_VARIABLES: [&str; 9] = [
     "RUSTC_WRAPPER",
     "RUSTFLAGS",
     "CXX",
+    "HIPCXX",
+    "HIP_PATH",
+    "ROCM_PATH",
 ];
 
 /// Manifest of every project at first. Without debug information it is smaller and builds faster.
