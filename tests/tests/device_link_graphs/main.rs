@@ -173,11 +173,11 @@ fn some(graphs: Vec<(String, Graph)>, count: usize) -> Vec<(String, Graph)> {
 }
 
 /// Builds graphs with cargo, and runs them.
-fn packages_register_as_planned(chosen: &[(String, Graph)]) -> Result<()> {
+fn packages_register_as_planned(chosen: &[(String, Graph)], vendor: Vendor) -> Result<()> {
     // A workspace for a few graphs at a time: cargo builds their packages in parallel.
     for some in chosen.chunks(6) {
         let graphs: Vec<Graph> = some.iter().map(|(_, graph)| graph.clone()).collect();
-        let workspace = Workspace::new(&graphs)?;
+        let workspace = Workspace::new(&graphs, vendor)?;
         for (number, (text, graph)) in some.iter().enumerate() {
             let (plan, _) = plan(graph);
             let planned: Vec<NodePlan> = plan.node_plans().collect();
@@ -197,7 +197,19 @@ fn packages_register_as_planned(chosen: &[(String, Graph)]) -> Result<()> {
 #[test]
 #[ignore = "needs CUDA's compiler: ./tests/run"]
 fn packages_of_some_graphs_register_as_planned() -> Result<()> {
-    packages_register_as_planned(&some(accepted(&graphs::small()), 5))
+    packages_register_as_planned(&some(accepted(&graphs::small()), 5), Vendor::Nvidia)
+}
+
+#[test]
+#[ignore = "needs HIP's headers and device libraries: ./tests/run"]
+fn packages_of_some_graphs_of_hip_register_as_planned() -> Result<()> {
+    packages_register_as_planned(&some(accepted(&graphs::small()), 3), Vendor::Amd)
+}
+
+#[test]
+#[ignore = "needs HIP's headers and device libraries, and minutes: ./tests/run --all"]
+fn heavy_packages_of_many_graphs_of_hip_register_as_planned() -> Result<()> {
+    packages_register_as_planned(&some(accepted(&graphs::small()), 60), Vendor::Amd)
 }
 
 #[test]
@@ -205,11 +217,11 @@ fn packages_of_some_graphs_register_as_planned() -> Result<()> {
 fn heavy_packages_of_all_graphs_of_three_register_as_planned() -> Result<()> {
     let mut graphs = accepted(&graphs::small());
     graphs.retain(|(_, graph)| packages::count(graph) <= 3);
-    packages_register_as_planned(&graphs)
+    packages_register_as_planned(&graphs, Vendor::Nvidia)
 }
 
 #[test]
 #[ignore = "needs CUDA's compiler, and an hour: ./tests/run --all"]
 fn heavy_packages_of_five_libraries_register_as_planned() -> Result<()> {
-    packages_register_as_planned(&some(accepted(&graphs::large(200)), 200))
+    packages_register_as_planned(&some(accepted(&graphs::large(200)), 200), Vendor::Nvidia)
 }

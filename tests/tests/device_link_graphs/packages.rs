@@ -2,14 +2,16 @@
 
 use std::env::join_paths;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gpustub_core::device_link::{Graph, Node, NodeForm, NodeId, NodeKind};
+use gpustub_core::gpu_arch::Vendor;
 use gpustub_core::ids::Id;
 use gpustub_tests::Result;
 use gpustub_tests::command::{Ran, run};
-use gpustub_tests::nvcc::{TOOLKIT_13, recorder};
+use gpustub_tests::nvcc::{TOOLKIT_13, hip_recorder, recorder};
 use gpustub_tests::rdc::{Library, Project, host};
 
 /// Whether packages can have these libraries: a program links the crate of a static library also if a
@@ -40,21 +42,34 @@ fn packages(graph: &Graph) -> impl Iterator<Item = &Node> {
 /// Several graphs in one workspace. A name of graph 3 starts with `g3_`.
 pub struct Workspace {
     project: Project,
-    /// Recording CUDA runtime.
+    /// Recording runtime.
     runtime: PathBuf,
     host: PathBuf,
 }
 
 impl Workspace {
     /// Writes the packages, and builds them.
-    pub fn new(graphs: &[Graph]) -> Result<Self> {
-        let project = Project::new(TOOLKIT_13)?;
+    pub fn new(graphs: &[Graph], vendor: Vendor) -> Result<Self> {
+        let (project, runtime) = match vendor {
+            Vendor::Nvidia => {
+                let project = Project::new(TOOLKIT_13)?;
+                let runtime = recorder(&project.path("runtime"), 13)?;
+                (project, runtime)
+            }
+            Vendor::Amd => {
+                let project = Project::headers_alone()?;
+                project.install_rocm()?;
+                let runtime = hip_recorder(&project.path("runtime"))?;
+                fs::create_dir(project.rocm().join("lib"))?;
+                symlink(&runtime, project.rocm().join("lib/libamdhip64.so"))?;
+                (project, runtime)
+            }
+        };
         for (number, graph) in graphs.iter().enumerate() {
             for node in packages(graph) {
-                add(&project, number, node)?;
+                add(&project, number, node, vendor)?;
             }
         }
-        let runtime = recorder(&project.path("runtime"), 13)?;
         let host = host(&project.path(""))?;
         project.build()?;
         Ok(Self {
@@ -95,7 +110,7 @@ fn prefixed(number: usize, name: &str) -> String {
     format!("g{number}_{name}")
 }
 
-fn add(project: &Project, number: usize, node: &Node) -> Result<()> {
+fn add(project: &Project, number: usize, node: &Node, vendor: Vendor) -> Result<()> {
     let name = prefixed(number, &node.name);
     let requires: Vec<String> = node
         .links
@@ -108,8 +123,13 @@ fn add(project: &Project, number: usize, node: &Node) -> Result<()> {
             NodeForm::Shared => "type = \"shared\"",
             _ => "",
         };
+        let archs = match vendor {
+            Vendor::Nvidia => "\"sm_80\"",
+            Vendor::Amd => "\"gfx90a\"",
+        };
         project.library(Library {
             table,
+            archs,
             ..Library::new(&name, &names)
         })?;
         // With stubs, shared libraries would need shared ones.
