@@ -72,7 +72,7 @@ fn a_missing_header_error_names_its_library() {
 
     let dir = package.dir.clone();
     let metadata = format!(
-        "gpustub-device-link 4\nlibrary base\npackage base 0.1.0\nbuilt true\nlibrary geometry\n\
+        "gpustub-device-link 5\nlibrary base\npackage base 0.1.0\nbuilt true\nlibrary geometry\n\
          package shapes 0.2.0\nbuilt true\ninclude-dir {}\n",
         dir.join("geometry").display()
     );

@@ -17,6 +17,7 @@ pub mod command;
 pub mod components;
 pub mod device_properties;
 pub mod elf;
+pub mod hip;
 pub mod isolated;
 pub mod loader;
 pub mod msvc;

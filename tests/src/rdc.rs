@@ -31,7 +31,7 @@ pub struct Library<'a> {
     pub requires: &'a [&'a str],
     /// Further lines of its table in `GpuStub.toml`.
     pub table: &'a str,
-    /// Architectures, as in `archs`.
+    /// Architectures, as in `archs`. If the first is one of AMD, the source is of HIP.
     pub archs: &'a str,
 }
 
@@ -143,6 +143,16 @@ impl Project {
         self.dir.path().join("the toolkit")
     }
 
+    /// Directory of ROCm, after [`Self::install_rocm`].
+    pub fn rocm(&self) -> PathBuf {
+        self.dir.path().join("the rocm")
+    }
+
+    /// Installs ROCm.
+    pub fn install_rocm(&self) -> Result<()> {
+        crate::hip::install(&self.rocm())
+    }
+
     /// Path of a file that a test creates beside the project.
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
@@ -195,6 +205,17 @@ impl Project {
             table,
             archs,
         } = library;
+        let is_hip = archs.starts_with("\"gfx");
+        let (include, api, extension) = if is_hip {
+            ("#include <hip/hip_runtime.h>\n", "hip", "hip")
+        } else {
+            ("", "cuda", "cu")
+        };
+        let stub = if is_hip {
+            "[stub.hip]\nheader-version = \"5\""
+        } else {
+            "[stub.cudart]\nheader-version = \"13\""
+        };
         let mut dependencies = String::new();
         let (mut declarations, mut calls, mut runs) = (String::new(), String::new(), String::new());
         for required in requires {
@@ -218,18 +239,18 @@ impl Project {
         self.write(
             &format!("{name}/GpuStub.toml"),
             &format!(
-                "schema = 1\n\n[stub.cudart]\nheader-version = \"13\"\nprovide = {provide}\n\n\
-                 [device-link.{name}]\nsources = [\"cuda/*.cu\"]\nrequires = {requires:?}\n\
+                "schema = 1\n\n{stub}\nprovide = {provide}\n\n\
+                 [device-link.{name}]\nsources = [\"{api}/*.{extension}\"]\nrequires = {requires:?}\n\
                  archs = [{archs}]\n{table}\n"
             ),
         )?;
         self.write(
-            &format!("{name}/cuda/{name}.cu"),
+            &format!("{name}/{api}/{name}.{extension}"),
             &format!(
-                "{declarations}__device__ int {name}_value(int x) {{ return 1{calls}; }}\n\
+                "{include}{declarations}__device__ int {name}_value(int x) {{ return 1{calls}; }}\n\
                  __global__ void {name}_kernel(int *p) {{ *p = {name}_value(*p); }}\n\
                  extern \"C\" int {name}_run(void) {{\n    \
-                 {name}_kernel<<<1, 1>>>(nullptr);\n    return cudaGetLastError();\n}}\n"
+                 {name}_kernel<<<1, 1>>>(nullptr);\n    return {api}GetLastError();\n}}\n"
             ),
         )?;
         self.write(
@@ -287,6 +308,8 @@ impl Project {
             command.env_remove(name);
         }
         command.env("CUDA_HOME", self.toolkit());
+        let rocm = self.rocm();
+        command.envs(rocm.is_dir().then_some(("ROCM_PATH", rocm)));
         command.env("CARGO_TARGET_DIR", self.target());
         command.env("CARGO_NET_OFFLINE", "true");
         command.env("CARGO_INCREMENTAL", "0");
@@ -312,6 +335,16 @@ impl Project {
     /// Path of an output of cargo's development build.
     pub fn built(&self, name: &str) -> PathBuf {
         self.target().join("debug").join(name)
+    }
+
+    /// Directories of the shared libraries that programs are linked with.
+    pub fn library_dirs(&self) -> Result<Vec<PathBuf>> {
+        let mut directories = Vec::new();
+        for entry in fs::read_dir(self.built("build"))? {
+            let directory = entry?.path().join("out/gpustub/device-link/link/lib");
+            directories.extend(directory.is_dir().then_some(directory));
+        }
+        Ok(directories)
     }
 
     /// Sorted runs of nvcc since the last call of this function.
@@ -368,7 +401,7 @@ impl Project {
 }
 
 /// Variables that change a build.
-const BUILD_VARIABLES: [&str; 9] = [
+const BUILD_VARIABLES: [&str; 12] = [
     "NVCC",
     "CUDA_HOME",
     "CUDA_PATH",
@@ -378,6 +411,9 @@ const BUILD_VARIABLES: [&str; 9] = [
     "RUSTC_WRAPPER",
     "RUSTFLAGS",
     "CXX",
+    "HIPCXX",
+    "HIP_PATH",
+    "ROCM_PATH",
 ];
 
 /// Manifest of every project at first. Without debug information it is smaller and builds faster.
@@ -396,6 +432,26 @@ fn lock() -> Result<String> {
     // Cargo removes the packages of the example itself.
     let path = repository().join("examples/device-link/Cargo.lock");
     Ok(fs::read_to_string(path)?)
+}
+
+/// A program that opens the libraries of its arguments, and calls `run` of each. With the environment
+/// variable `GLOBAL` they see each other's functions.
+pub fn host(directory: &Path) -> Result<PathBuf> {
+    let code = "#include <dlfcn.h>\n#include <stdio.h>\n#include <stdlib.h>\n\
+                int main(int n, char **words) {\n\
+                \x20   int flag = getenv(\"GLOBAL\") ? RTLD_GLOBAL : RTLD_LOCAL;\n\
+                \x20   for (int i = 1; i < n; i++) {\n\
+                \x20       void *library = dlopen(words[i], RTLD_NOW | flag);\n\
+                \x20       void (*run)(void) = library ? (void (*)(void))dlsym(library, \"run\") : 0;\n\
+                \x20       if (!run) return puts(dlerror()), 1;\n\
+                \x20       run();\n    }\n    return 0;\n}\n";
+    fs::write(directory.join("host.c"), code)?;
+    let mut cc = Command::new("cc");
+    succeed(
+        cc.current_dir(directory)
+            .args(["host.c", "-ldl", "-o", "host"]),
+    )?;
+    Ok(directory.join("host"))
 }
 
 /// Writes a shell script that can be executed.

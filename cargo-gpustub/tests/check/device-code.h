@@ -58,3 +58,12 @@ struct entry {
 /* A statically linked CUDA runtime. */
 #define RUNTIME \
     const char *runtime(int n) { return n ? "/cudart.shm.%x.%x.%llx" : "startup failure in cuda runtime"; }
+
+/* Objects of HIP whose device link is in another image, each with a function for users, and a device link's function
+ * for them. */
+#define HIP_OBJECT(id) \
+    void run##id(void) {} \
+    void **gpustub_hip_code##id(void); \
+    __attribute__((constructor)) static void start_hip##id(void) { gpustub_hip_code##id(); }
+#define HIP_LINKS(id) \
+    void **gpustub_hip_code##id(void) { return 0; }

@@ -195,7 +195,7 @@ pub fn finalize() {
     let list = directory("OUT_DIR").join("gpustub/device-link/libraries");
     std::fs::create_dir_all(list.parent().unwrap()).unwrap();
     let include = directory("CARGO_MANIFEST_DIR").join("include");
-    let text = "gpustub-device-link 4\nlibrary physics\npackage physics\nbuilt true\narchive \n\
+    let text = "gpustub-device-link 5\nlibrary physics\npackage physics\nbuilt true\narchive \n\
                 cudart none\nstubs none\ntype static\ninclude-dir ";
     std::fs::write(list, format!("{text}{}\n", include.display())).unwrap();
 }

@@ -58,6 +58,7 @@ fn uses_gpu(image: &PackageImage<'_>) -> bool {
             .sections
             .iter()
             .any(|name| SECTIONS.contains(&&name[..]))
+        || !(facts.device.modules.is_empty() && facts.device.links.is_empty())
         || functions.any(|name| is_gpu(name) || is_support(name))
 }
 

@@ -30,7 +30,7 @@ pub use graph::{Graph, Link, Node, NodeForm, NodeId, NodeKind, Open};
 pub use loading::{LoadFacts, LoadFault, load_faults};
 pub use module::{module_archs, module_lacks_arch, module_variable_taken};
 pub use plan::{Artifact, LinkItem, LinkPlan, LinkReason, LinkRole, NodePlan};
-pub use runtime::{hidden_stubs, shared_launches, static_runtime};
+pub use runtime::{hidden_stubs, runtime_names, shared_launches, static_runtime};
 
 /// Plans a graph. If a diagnostic is an error, nothing must be built; if the graph itself is
 /// invalid, the plan is empty.

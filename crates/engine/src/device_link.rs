@@ -23,6 +23,7 @@ mod disabled;
 mod exports;
 mod external;
 mod final_link;
+mod generated;
 mod graph;
 mod hip;
 mod jobs;

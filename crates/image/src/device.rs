@@ -1,4 +1,4 @@
-//! Relocatable CUDA device code in objects, images and archives.
+//! Relocatable device code in objects, images and archives: of CUDA, and of HIP in images.
 //!
 //! `nvcc -dc` gives each object an id and a wrapper of its code, not yet registered; a device link
 //! (`nvcc -dlink`) combines such objects, and defines a function for each, which the object calls at
@@ -14,7 +14,9 @@
 //! | `.nvHRKI` and five more | names of kernels and variables that the host code of an object uses, and at least one zero |
 //!
 //! The names are those of `crt/link.stub` of the toolkit. In a file without section headers no
-//! device code is found.
+//! device code of CUDA is found.
+//!
+//! Objects of HIP have no ids in loaded sections. Dynamic symbols show those whose device link is in another image.
 
 mod fatbin;
 
@@ -63,6 +65,17 @@ pub struct Module {
 
 /// Prefix of the name of an object's registering function, before the object's id.
 pub const REGISTER: &str = "__cudaRegisterLinkedBinary";
+
+/// Prefixes of the symbols that objects of HIP leave undefined in an image without their device link: functions of gpustub's
+/// device links, for each object or library, and the code object, which is hidden in an image that has it. Ids of objects of HIP
+/// are names of such symbols.
+pub const HIP_SYMBOLS: [&str; 2] = ["gpustub_hip_code", "__hip_fatbin"];
+
+/// Id of the object whose registering function has this name.
+pub fn registered_object(name: &str) -> Option<&str> {
+    let is_hip = HIP_SYMBOLS.iter().any(|prefix| name.starts_with(prefix));
+    name.strip_prefix(REGISTER).or(is_hip.then_some(name))
+}
 
 /// Prefix of the id in a device link.
 const DEFINES: &str = "def ";
@@ -153,6 +166,7 @@ pub(crate) fn device_code(image: &ElfImage<'_>, reads: &Reads<'_>) -> DeviceCode
         code.linked = linked_archs(image, &sections, reads);
         read_exports(image, &mut code);
     }
+    read_hip(image, &mut code);
     code
 }
 
@@ -313,6 +327,34 @@ fn read_exports(image: &ElfImage<'_>, code: &mut DeviceCode) {
         code.exported.insert(id.to_owned());
         if !is_symbolic && !is_program && symbol.visibility == elf::STV_DEFAULT {
             code.interposable.insert(id.to_owned());
+        }
+    }
+}
+
+/// Records the objects of HIP that call other images, and those that other images call this one for.
+fn read_hip(image: &ElfImage<'_>, code: &mut DeviceCode) {
+    let (Ok(table), Ok(strings)) = (image.symbols(), image.strings()) else {
+        return;
+    };
+    // Symbols of a hostile file may share one long name.
+    let mut bytes_left = image.data().len();
+    for (_, symbol) in table.iter().skip(1) {
+        let Ok(name) = strings.get(symbol.name.into()) else {
+            continue;
+        };
+        let is_hip = HIP_SYMBOLS.iter().any(|prefix| name.starts_with(prefix));
+        if symbol.is_local() || !is_hip || name.len() >= bytes_left {
+            continue;
+        }
+        bytes_left -= name.len() + 1;
+        if !symbol.is_undefined() {
+            code.links.insert(name.to_owned());
+            code.exported.insert(name.to_owned());
+        } else if !symbol.is_weak() {
+            code.modules.push(Module {
+                id: name.to_owned(),
+                archs: BTreeSet::new(),
+            });
         }
     }
 }

@@ -40,7 +40,8 @@ mod symbols;
 pub use archive::{ArchiveMember, archive_members};
 pub use consumed::{ConsumedFn, FAULT_AROUND};
 pub use device::{
-    DeviceCode, Module, REGISTER, archive_device_code, archive_device_code_file, read_device_code,
+    DeviceCode, HIP_SYMBOLS, Module, REGISTER, archive_device_code, archive_device_code_file,
+    read_device_code, registered_object,
 };
 pub use elf::ElfImage;
 pub use error::{Error, Problem};

@@ -1,87 +1,14 @@
-//! Links the images of a plan as its host links say, with objects of the real nvcc.
+//! Links the images of a plan as its host links say.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use gpustub_core::device_link::{LinkItem, LinkPlan, LinkRole, NodeForm, NodeId, NodePlan};
 use gpustub_tests::Result;
 use gpustub_tests::command::{Ran, run, succeed};
-use gpustub_tests::elf::symbols;
-use gpustub_tests::nvcc::{TOOLKIT_13, recorder};
 
-/// Objects and device links, each made once.
-pub struct Compiler {
-    directory: PathBuf,
-    /// Recording CUDA runtime.
-    runtime: PathBuf,
-    host: PathBuf,
-    links: RefCell<BTreeMap<Vec<String>, PathBuf>>,
-}
-
-impl Compiler {
-    /// Compiles an object for each name: a kernel, and a function `<name>_run` that launches it.
-    pub fn new(directory: &Path, names: &[&str]) -> Result<Self> {
-        let compiler = Self {
-            directory: directory.to_owned(),
-            runtime: recorder(directory, 13)?,
-            host: host(directory)?,
-            links: RefCell::default(),
-        };
-        for name in names {
-            let source = directory.join(name).with_extension("cu");
-            let text = format!(
-                "__global__ void {name}_kernel(int *p) {{ *p = 1; }}\n\
-                 extern \"C\" int {name}_run(void) {{\n    {name}_kernel<<<1, 1>>>(nullptr);\n    \
-                 return cudaGetLastError();\n}}\n"
-            );
-            fs::write(&source, text)?;
-            let mut nvcc = TOOLKIT_13.nvcc()?;
-            nvcc.args(["-dc", "-arch=sm_80", "-Xcompiler", "-fPIC", "-o"]);
-            succeed(nvcc.arg(compiler.object(name)).arg(&source))?;
-            let mut ar = Command::new("ar");
-            succeed(
-                ar.arg("crsD")
-                    .arg(compiler.archive(name))
-                    .arg(compiler.object(name)),
-            )?;
-        }
-        Ok(compiler)
-    }
-
-    fn object(&self, name: &str) -> PathBuf {
-        self.directory.join(name).with_extension("o")
-    }
-
-    fn archive(&self, name: &str) -> PathBuf {
-        self.directory.join(format!("lib{name}.a"))
-    }
-
-    /// The device link over these nodes.
-    fn device_link(&self, inputs: Vec<String>) -> Result<PathBuf> {
-        if let Some(link) = self.links.borrow().get(&inputs) {
-            return Ok(link.clone());
-        }
-        let path = self.directory.join(format!("link-{}.o", inputs.join("-")));
-        let mut nvcc = TOOLKIT_13.nvcc()?;
-        nvcc.args(["-dlink", "-arch=sm_80", "-Xcompiler", "-fPIC"]);
-        nvcc.args(inputs.iter().map(|name| self.archive(name)));
-        succeed(nvcc.arg("-o").arg(&path))?;
-        self.links.borrow_mut().insert(inputs, path.clone());
-        Ok(path)
-    }
-
-    /// Functions of a device link that an object calls.
-    fn registration(&self, name: &str) -> Result<Vec<String>> {
-        Ok(symbols("--syms", &self.object(name))?
-            .into_iter()
-            .map(|row| row.name)
-            .filter(|name| name.starts_with("__cudaRegisterLinkedBinary"))
-            .collect())
-    }
-}
+use crate::compiler::Compiler;
 
 /// File of a node's image, or of its final.
 pub fn file(plan: &LinkPlan<'_>, id: NodeId, is_final: bool) -> String {
@@ -91,26 +18,6 @@ pub fn file(plan: &LinkPlan<'_>, id: NodeId, is_final: bool) -> String {
         _ if is_final => format!("lib{}_final.so", node.name),
         _ => format!("lib{}.so", node.name),
     }
-}
-
-/// A program that opens the libraries of its arguments, and calls `run` of each. With the environment
-/// variable `GLOBAL` they see each other's functions.
-pub fn host(directory: &Path) -> Result<PathBuf> {
-    let code = "#include <dlfcn.h>\n#include <stdio.h>\n#include <stdlib.h>\n\
-                int main(int n, char **words) {\n\
-                \x20   int flag = getenv(\"GLOBAL\") ? RTLD_GLOBAL : RTLD_LOCAL;\n\
-                \x20   for (int i = 1; i < n; i++) {\n\
-                \x20       void *library = dlopen(words[i], RTLD_NOW | flag);\n\
-                \x20       void (*run)(void) = library ? (void (*)(void))dlsym(library, \"run\") : 0;\n\
-                \x20       if (!run) return puts(dlerror()), 1;\n\
-                \x20       run();\n    }\n    return 0;\n}\n";
-    fs::write(directory.join("host.c"), code)?;
-    let mut cc = Command::new("cc");
-    succeed(
-        cc.current_dir(directory)
-            .args(["host.c", "-ldl", "-o", "host"]),
-    )?;
-    Ok(directory.join("host"))
 }
 
 /// The images of one graph, in a directory.
@@ -224,14 +131,23 @@ impl Images<'_> {
         if file.ends_with(".so") {
             cc.args(["-shared", "-fPIC", &format!("-Wl,-soname,{file}")]);
         }
+        // Nodes whose objects are in the image.
+        let mut nodes = Vec::new();
         for item in line {
+            nodes.extend(match *item {
+                LinkItem::Objects => Some(self.name(planned.node).to_owned()),
+                LinkItem::Archive(id) | LinkItem::WholeArchive(id) => {
+                    Some(self.name(id).to_owned())
+                }
+                _ => None,
+            });
             match *item {
                 LinkItem::Objects => cc.arg(self.compiler.object(self.name(planned.node))),
                 LinkItem::LinkObject => {
                     let inputs = (planned.inputs.iter())
                         .map(|&id| self.name(id).to_owned())
                         .collect();
-                    cc.arg(self.compiler.device_link(inputs)?)
+                    cc.args(self.compiler.device_link(inputs)?)
                 }
                 LinkItem::Final(id) => cc.args([
                     "-Wl,--push-state,--no-as-needed",
@@ -247,6 +163,9 @@ impl Images<'_> {
                 LinkItem::Middle(id) => cc.arg(self.file(id, false)),
                 LinkItem::Cudart(_) => &mut cc,
             };
+        }
+        if !line.contains(&LinkItem::LinkObject) && !nodes.is_empty() {
+            cc.args(self.compiler.middle(nodes)?);
         }
         cc.arg(&self.compiler.runtime);
         succeed(cc.args(["-lstdc++", "-o"]).arg(&output))?;

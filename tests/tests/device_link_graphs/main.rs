@@ -1,6 +1,7 @@
-//! Every small graph, built as its plan says with the real nvcc and run with a recording CUDA runtime:
+//! Every small graph, built as its plan says with the real nvcc, or clang for HIP, and run with a recording runtime:
 //! what is registered is what is planned, and a rejected graph does not work.
 
+mod compiler;
 mod graphs;
 mod link;
 mod packages;
@@ -10,19 +11,21 @@ use std::fs;
 
 use gpustub_core::device_link::{Graph, NodeId, NodePlan, plan};
 use gpustub_core::diag::has_errors;
+use gpustub_core::gpu_arch::Vendor;
 use gpustub_core::ids::Id;
 use gpustub_tests::Result;
 use gpustub_tests::scratch::scratch;
 
+use compiler::Compiler;
 use graphs::Statements;
-use link::{Compiler, Images};
+use link::Images;
 use packages::Workspace;
 use verdict::Registered;
 
 /// Builds and runs the graphs whose number, counted from 0, is a multiple of `step`.
-fn graphs_register_as_planned(step: usize) -> Result<()> {
+fn graphs_register_as_planned(step: usize, vendor: Vendor) -> Result<()> {
     let dir = scratch()?;
-    let compiler = Compiler::new(dir.path(), &["a", "b", "c", "exe", "p"])?;
+    let compiler = Compiler::new(dir.path(), &["a", "b", "c", "exe", "p"], vendor)?;
     let (mut number, mut wrong) = (0, Vec::new());
     let [mut accepted, mut rejected] = [0, 0];
     for libraries in graphs::small() {
@@ -91,6 +94,7 @@ fn check(
     let expected = Registered::planned(&plan, &planned, process);
     // A graph is rejected if it fails in one of two ways to open libraries.
     let (mut works, mut output) = (linked.is_ok(), String::new());
+    works &= !expected.has_duplicates(&plan, &planned);
     if let Err(why) = linked {
         output = why.0;
     } else {
@@ -113,7 +117,19 @@ fn check(
 #[test]
 #[ignore = "needs CUDA's compiler: ./tests/run"]
 fn some_graphs_register_as_planned() -> Result<()> {
-    graphs_register_as_planned(211)
+    graphs_register_as_planned(211, Vendor::Nvidia)
+}
+
+#[test]
+#[ignore = "needs HIP's headers and device libraries: ./tests/run"]
+fn some_graphs_of_hip_register_as_planned() -> Result<()> {
+    graphs_register_as_planned(211, Vendor::Amd)
+}
+
+#[test]
+#[ignore = "needs HIP's headers and device libraries, and minutes: ./tests/run --all"]
+fn heavy_many_graphs_of_hip_register_as_planned() -> Result<()> {
+    graphs_register_as_planned(5, Vendor::Amd)
 }
 
 /// Two images with a device link over the same shared libraries: the one that is opened first registers them.
@@ -121,7 +137,7 @@ fn some_graphs_register_as_planned() -> Result<()> {
 #[ignore = "needs CUDA's compiler: ./tests/run"]
 fn second_link_over_the_same_libraries_registers_nothing() -> Result<()> {
     let dir = scratch()?;
-    let compiler = Compiler::new(dir.path(), &["a", "b"])?;
+    let compiler = Compiler::new(dir.path(), &["a", "b"], Vendor::Nvidia)?;
     let text = "host:bin opens p,q; p:cdylib -> a,b; q:cdylib -> b,a; a*:shared; b*:shared";
     let directory = dir.path().join("graph");
     fs::create_dir(&directory)?;
@@ -132,7 +148,7 @@ fn second_link_over_the_same_libraries_registers_nothing() -> Result<()> {
 #[test]
 #[ignore = "needs CUDA's compiler, and minutes: ./tests/run --all"]
 fn heavy_all_graphs_register_as_planned() -> Result<()> {
-    graphs_register_as_planned(1)
+    graphs_register_as_planned(1, Vendor::Nvidia)
 }
 
 /// The accepted graphs over these libraries that packages can have.
@@ -157,11 +173,11 @@ fn some(graphs: Vec<(String, Graph)>, count: usize) -> Vec<(String, Graph)> {
 }
 
 /// Builds graphs with cargo, and runs them.
-fn packages_register_as_planned(chosen: &[(String, Graph)]) -> Result<()> {
+fn packages_register_as_planned(chosen: &[(String, Graph)], vendor: Vendor) -> Result<()> {
     // A workspace for a few graphs at a time: cargo builds their packages in parallel.
     for some in chosen.chunks(6) {
         let graphs: Vec<Graph> = some.iter().map(|(_, graph)| graph.clone()).collect();
-        let workspace = Workspace::new(&graphs)?;
+        let workspace = Workspace::new(&graphs, vendor)?;
         for (number, (text, graph)) in some.iter().enumerate() {
             let (plan, _) = plan(graph);
             let planned: Vec<NodePlan> = plan.node_plans().collect();
@@ -181,7 +197,19 @@ fn packages_register_as_planned(chosen: &[(String, Graph)]) -> Result<()> {
 #[test]
 #[ignore = "needs CUDA's compiler: ./tests/run"]
 fn packages_of_some_graphs_register_as_planned() -> Result<()> {
-    packages_register_as_planned(&some(accepted(&graphs::small()), 5))
+    packages_register_as_planned(&some(accepted(&graphs::small()), 5), Vendor::Nvidia)
+}
+
+#[test]
+#[ignore = "needs HIP's headers and device libraries: ./tests/run"]
+fn packages_of_some_graphs_of_hip_register_as_planned() -> Result<()> {
+    packages_register_as_planned(&some(accepted(&graphs::small()), 3), Vendor::Amd)
+}
+
+#[test]
+#[ignore = "needs HIP's headers and device libraries, and minutes: ./tests/run --all"]
+fn heavy_packages_of_many_graphs_of_hip_register_as_planned() -> Result<()> {
+    packages_register_as_planned(&some(accepted(&graphs::small()), 60), Vendor::Amd)
 }
 
 #[test]
@@ -189,11 +217,11 @@ fn packages_of_some_graphs_register_as_planned() -> Result<()> {
 fn heavy_packages_of_all_graphs_of_three_register_as_planned() -> Result<()> {
     let mut graphs = accepted(&graphs::small());
     graphs.retain(|(_, graph)| packages::count(graph) <= 3);
-    packages_register_as_planned(&graphs)
+    packages_register_as_planned(&graphs, Vendor::Nvidia)
 }
 
 #[test]
 #[ignore = "needs CUDA's compiler, and an hour: ./tests/run --all"]
 fn heavy_packages_of_five_libraries_register_as_planned() -> Result<()> {
-    packages_register_as_planned(&some(accepted(&graphs::large(200)), 200))
+    packages_register_as_planned(&some(accepted(&graphs::large(200)), 200), Vendor::Nvidia)
 }

@@ -2,17 +2,17 @@
 
 use std::env::join_paths;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gpustub_core::device_link::{Graph, Node, NodeForm, NodeId, NodeKind};
+use gpustub_core::gpu_arch::Vendor;
 use gpustub_core::ids::Id;
 use gpustub_tests::Result;
 use gpustub_tests::command::{Ran, run};
-use gpustub_tests::nvcc::{TOOLKIT_13, recorder};
-use gpustub_tests::rdc::{Library, Project};
-
-use crate::link::host;
+use gpustub_tests::nvcc::{TOOLKIT_13, hip_recorder, recorder};
+use gpustub_tests::rdc::{Library, Project, host};
 
 /// Whether packages can have these libraries: a program links the crate of a static library also if a
 /// shared library contains it, and the plan refuses two copies.
@@ -42,21 +42,34 @@ fn packages(graph: &Graph) -> impl Iterator<Item = &Node> {
 /// Several graphs in one workspace. A name of graph 3 starts with `g3_`.
 pub struct Workspace {
     project: Project,
-    /// Recording CUDA runtime.
+    /// Recording runtime.
     runtime: PathBuf,
     host: PathBuf,
 }
 
 impl Workspace {
     /// Writes the packages, and builds them.
-    pub fn new(graphs: &[Graph]) -> Result<Self> {
-        let project = Project::new(TOOLKIT_13)?;
+    pub fn new(graphs: &[Graph], vendor: Vendor) -> Result<Self> {
+        let (project, runtime) = match vendor {
+            Vendor::Nvidia => {
+                let project = Project::new(TOOLKIT_13)?;
+                let runtime = recorder(&project.path("runtime"), 13)?;
+                (project, runtime)
+            }
+            Vendor::Amd => {
+                let project = Project::headers_alone()?;
+                project.install_rocm()?;
+                let runtime = hip_recorder(&project.path("runtime"))?;
+                fs::create_dir(project.rocm().join("lib"))?;
+                symlink(&runtime, project.rocm().join("lib/libamdhip64.so"))?;
+                (project, runtime)
+            }
+        };
         for (number, graph) in graphs.iter().enumerate() {
             for node in packages(graph) {
-                add(&project, number, node)?;
+                add(&project, number, node, vendor)?;
             }
         }
-        let runtime = recorder(&project.path("runtime"), 13)?;
         let host = host(&project.path(""))?;
         project.build()?;
         Ok(Self {
@@ -87,17 +100,9 @@ impl Workspace {
 
     /// Directories of the runtime and of the shared libraries that programs are linked with.
     fn directories(&self) -> Result<Vec<PathBuf>> {
-        let mut found: Vec<PathBuf> = self
-            .runtime
-            .parent()
-            .map(Path::to_owned)
-            .into_iter()
-            .collect();
-        for entry in fs::read_dir(self.project.built("build"))? {
-            let directory = entry?.path().join("out/gpustub/device-link/link/lib");
-            found.extend(directory.is_dir().then_some(directory));
-        }
-        Ok(found)
+        let mut directories = self.project.library_dirs()?;
+        directories.extend(self.runtime.parent().map(Path::to_owned));
+        Ok(directories)
     }
 }
 
@@ -105,7 +110,7 @@ fn prefixed(number: usize, name: &str) -> String {
     format!("g{number}_{name}")
 }
 
-fn add(project: &Project, number: usize, node: &Node) -> Result<()> {
+fn add(project: &Project, number: usize, node: &Node, vendor: Vendor) -> Result<()> {
     let name = prefixed(number, &node.name);
     let requires: Vec<String> = node
         .links
@@ -118,8 +123,13 @@ fn add(project: &Project, number: usize, node: &Node) -> Result<()> {
             NodeForm::Shared => "type = \"shared\"",
             _ => "",
         };
+        let archs = match vendor {
+            Vendor::Nvidia => "\"sm_80\"",
+            Vendor::Amd => "\"gfx90a\"",
+        };
         project.library(Library {
             table,
+            archs,
             ..Library::new(&name, &names)
         })?;
         // With stubs, shared libraries would need shared ones.

@@ -74,6 +74,23 @@ impl Registered {
         }
     }
 
+    /// Whether one copy of a library's objects has two device links. HIP registers both, CUDA one of them.
+    pub fn has_duplicates(&self, plan: &LinkPlan<'_>, planned: &[NodePlan]) -> bool {
+        let links = planned.iter().filter(|image| {
+            let is_final = image.role == LinkRole::Split;
+            self.links.contains(&file(plan, image.node, is_final))
+        });
+        let links = Vec::from_iter(links);
+        planned.iter().any(|library| {
+            let kernel = format!(" {}_kernel", plan.node(library.node).name);
+            let copies = self.kernels.iter().filter(|name| name.ends_with(&kernel));
+            let links = links
+                .iter()
+                .filter(|link| link.inputs.contains(&library.node));
+            links.count() > copies.count()
+        })
+    }
+
     /// Registrations of a run; `None` if the program could not start, or a library not be opened.
     pub fn recorded(ran: &Ran) -> Option<Self> {
         let (mut links, mut kernels) = (Vec::new(), Vec::new());

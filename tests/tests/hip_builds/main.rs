@@ -1,74 +1,48 @@
 //! Relocatable HIP code in packages, built by cargo and Debian's clang: registrations at program start, the code of each
 //! architecture, and what is refused. HIP's runtime is a recorder: no device of AMD is at hand.
 
+use std::env::join_paths;
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use gpustub_tests::Result;
+use gpustub_tests::cargo::gpustub;
 use gpustub_tests::command::{Ran, run, succeed};
-use gpustub_tests::components::component;
 use gpustub_tests::nvcc::{TOOLKIT_13, hip_recorder, recorder};
-use gpustub_tests::rdc::{Call, Library, Project};
+use gpustub_tests::rdc::{Call, Library, Project, host};
 
 const ARCHS: &str = "\"gfx90a\", \"gfx1030\"";
 
-/// Adds a package with a HIP library and a table of stubs.
-fn library(project: &Project, name: &str, requires: &[&str], stub: &str) -> Result<()> {
-    let library = Library {
+/// Adds a package with a HIP library. `table` has further lines of its table.
+fn library(project: &Project, name: &str, requires: &[&str], table: &str) -> Result<()> {
+    project.library(Library {
         archs: ARCHS,
+        table,
         ..Library::new(name, requires)
-    };
-    project.library(library)?;
-    let cudart = format!(
-        "[stub.cudart]\nheader-version = \"13\"\nprovide = {}\n",
-        requires.is_empty()
-    );
-    project.edit(&format!("{name}/GpuStub.toml"), &cudart, stub)?;
-    project.edit(&format!("{name}/GpuStub.toml"), "cuda/*.cu", "hip/*.hip")?;
-    let source = fs::read_to_string(project.root().join(format!("{name}/cuda/{name}.cu")))?;
-    let source = source.replace("cudaGetLastError", "hipGetLastError");
-    let text = format!("#include <hip/hip_runtime.h>\n{source}");
-    project.write(&format!("{name}/hip/{name}.hip"), &text)
+    })
 }
 
-const STUB: &str = "[stub.hip]\nheader-version = \"5\"\n";
+const STUB: &str = "[stub.hip]\nheader-version = \"5\"\nprovide = true\n";
 const USED_STUB: &str = "[stub.hip]\nheader-version = \"5\"\nprovide = false\n";
 
 /// `tip`, whose library `top` requires `base`.
 fn project() -> Result<Project> {
     let project = Project::headers_alone()?;
-    library(&project, "base", &[], STUB)?;
-    library(&project, "top", &["base"], USED_STUB)?;
+    project.install_rocm()?;
+    library(&project, "base", &[], "")?;
+    library(&project, "top", &["base"], "")?;
     let needs = "[dependencies]\ntop = { path = \"../top\" }\n";
     let main = "fn main() {\n    assert_eq!(top::run(), 0);\n}\n";
     project.package("tip", needs, &[("src/main.rs", main)])?;
     Ok(project)
 }
 
-/// ROCm in AMD's layout, of Debian's packages, which are not installed.
-fn rocm(project: &Project) -> Result<PathBuf> {
-    let root = project.path("the rocm");
-    fs::create_dir_all(root.join("amdgcn"))?;
-    fs::create_dir_all(root.join("share/hip"))?;
-    symlink(component("hip-5.2/include")?, root.join("include"))?;
-    symlink(component("device-libs-5.2")?, root.join("amdgcn/bitcode"))?;
-    let version = "HIP_VERSION_MAJOR=5\nHIP_VERSION_MINOR=2\nHIP_VERSION_PATCH=21153\n";
-    fs::write(root.join("share/hip/version"), version)?;
-    Ok(root)
-}
-
-/// Builds with the ROCm at `rocm`.
-fn build(project: &Project, rocm: &Path, words: &[&str]) -> Result<Ran> {
-    succeed(project.gpustub(&["sync"])?.env("ROCM_PATH", rocm))?;
-    let command = project.cargo(&[&["build", "-j2"], words].concat());
-    run(with_rocm(command, rocm).env_remove("HIPCXX"))
-}
-
-fn with_rocm(mut command: Command, rocm: &Path) -> Command {
-    command.env("ROCM_PATH", rocm).env_remove("HIP_PATH");
-    command
+/// Builds with the project's ROCm.
+fn build(project: &Project, words: &[&str]) -> Result<Ran> {
+    succeed(&mut project.gpustub(&["sync"])?)?;
+    run(&mut project.cargo(&[&["build", "-j2"], words].concat()))
 }
 
 /// Words of each line of a recorder's output that begins with `kind`.
@@ -149,10 +123,9 @@ fn kernels_of_two_packages_are_linked_across_them_and_registered_once() -> Resul
     let project = project()?;
     let example = "fn main() {\n    assert_eq!(top::run(), 0);\n}\n";
     project.write("top/examples/own.rs", example)?;
-    let rocm = rocm(&project)?;
     let library = hip_recorder(&project.path("recorder"))?;
     let words = ["-p", "tip", "-p", "top", "--examples", "--bins"];
-    build(&project, &rocm, &words)?.success()?;
+    build(&project, &words)?.success()?;
     // By a finalizer, and with the arguments of a build script.
     for name in ["tip", "examples/own"] {
         let mut program = Command::new(project.built(name));
@@ -164,15 +137,16 @@ fn kernels_of_two_packages_are_linked_across_them_and_registered_once() -> Resul
         &project.path(""),
         &["gfx90a", "gfx1030"],
     )?;
-    let again = build(&project, &rocm, &["-v", "-p", "tip"])?.success()?;
+    let again = build(&project, &["-v", "-p", "tip"])?.success()?;
     assert!(again.stderr.contains("Fresh tip"), "{}", again.stderr);
 
     // Without stubs, programs are linked with the runtime of ROCm.
     project.edit("base/GpuStub.toml", STUB, "")?;
     project.edit("top/GpuStub.toml", USED_STUB, "")?;
-    fs::create_dir(rocm.join("lib"))?;
-    symlink(&library, rocm.join("lib/libamdhip64.so"))?;
-    build(&project, &rocm, &["-p", "tip"])?.success()?;
+    let lib = project.rocm().join("lib");
+    fs::create_dir(&lib)?;
+    symlink(&library, lib.join("libamdhip64.so"))?;
+    build(&project, &["-p", "tip"])?.success()?;
     let mut program = Command::new(project.built("tip"));
     let directory = library.parent().unwrap_or(&library);
     expect_registered(&succeed(program.env("LD_LIBRARY_PATH", directory))?);
@@ -187,10 +161,172 @@ fn kernels_of_two_packages_are_linked_across_them_and_registered_once() -> Resul
         "tip/GpuStub.toml",
         "schema = 1\nlink-archs = [\"gfx1030\"]\n",
     )?;
-    build(&project, &rocm, &["-p", "tip"])?.success()?;
+    build(&project, &["-p", "tip"])?.success()?;
     expect_code(&project.built("tip"), &project.path(""), &["gfx1030"])?;
     let mut program = Command::new(project.built("tip"));
     expect_registered(&succeed(program.env("LD_LIBRARY_PATH", directory))?);
+    Ok(())
+}
+
+const SHARED: &str = "type = \"shared\"";
+
+/// Shared libraries `base`, `top` and `side`, the last two over the first. Programs: `tip` uses `top`, `both` uses all of
+/// them. Cdylibs: `plugin` uses all, `flat` the final of `top`, `solid` that of `side`.
+fn shared_project() -> Result<Project> {
+    let project = Project::headers_alone()?;
+    project.install_rocm()?;
+    library(&project, "base", &[], SHARED)?;
+    project.edit("base/GpuStub.toml", STUB, &format!("{STUB}{SHARED}\n"))?;
+    library(&project, "top", &["base"], SHARED)?;
+    library(&project, "side", &["base"], SHARED)?;
+    let needs = "[dependencies]\ntop = { path = \"../top\" }\n";
+    let main = "fn main() {\n    assert_eq!(top::run(), 0);\n}\n";
+    project.package("tip", needs, &[("src/main.rs", main)])?;
+    let needs = format!("{needs}side = {{ path = \"../side\" }}\n");
+    let main = "fn main() {\n    assert_eq!(top::run() + side::run(), 0);\n}\n";
+    project.package("both", &needs, &[("src/main.rs", main)])?;
+    let plugin = "//! Opened by C.\n\n#[no_mangle]\npub extern \"C\" fn run() {\n    \
+                  assert_eq!(top::run() + side::run(), 0);\n}\n";
+    let manifest = format!("[lib]\ncrate-type = [\"cdylib\"]\n\n{needs}");
+    project.package("plugin", &manifest, &[("src/lib.rs", plugin)])?;
+    for (name, unused) in [("flat", "side"), ("solid", "top")] {
+        let needs = manifest.replace(&format!("{unused} = {{ path = \"../{unused}\" }}\n"), "");
+        let code = plugin
+            .replace(" + ", "")
+            .replace(&format!("{unused}::run()"), "");
+        project.package(name, &needs, &[("src/lib.rs", &code)])?;
+    }
+    Ok(project)
+}
+
+/// Images of the records of a kind, whose field `index` is an address.
+fn images(ran: &Ran, kind: &str, index: usize) -> Vec<String> {
+    let mut images: Vec<String> = records(&ran.stderr, kind)
+        .iter()
+        .filter_map(|words| words.get(index)?.split('+').next().map(str::to_owned))
+        .collect();
+    images.sort();
+    images
+}
+
+/// The device link of `image` is registered once, with the kernels and variables of these libraries, which are launched
+/// and at last unregistered once.
+fn expect_shared(ran: &Ran, image: &str, libraries: &[&str], launches: usize) {
+    assert_eq!(images(ran, "open", 1), [image], "{}", ran.stderr);
+    assert_eq!(images(ran, "function", 1), libraries, "{}", ran.stderr);
+    assert_eq!(
+        records(&ran.stderr, "launch").len(),
+        launches,
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(records(&ran.stderr, "close").len(), 1, "{}", ran.stderr);
+    assert!(!ran.stderr.contains("UNKNOWN"), "{}", ran.stderr);
+}
+
+#[test]
+#[ignore = "needs HIP's headers and device libraries: ./tests/run"]
+fn shared_libraries_are_registered_by_one_device_link() -> Result<()> {
+    let project = shared_project()?;
+    let recorder = hip_recorder(&project.path("recorder"))?;
+    let example = "fn main() {\n    assert_eq!(top::run(), 0);\n}\n";
+    project.write("top/examples/own.rs", example)?;
+    let words = ["--workspace", "--examples", "--bins", "--lib"];
+    build(&project, &words)?.success()?;
+    let programs = [
+        (
+            "tip",
+            "libtop_final.so",
+            &["libbase.so", "libtop.so"][..],
+            2,
+        ),
+        (
+            "examples/own",
+            "libtop_final.so",
+            &["libbase.so", "libtop.so"],
+            2,
+        ),
+        (
+            "both",
+            "both",
+            &["libbase.so", "libside.so", "libtop.so"],
+            4,
+        ),
+    ];
+    let search_path = join_paths(project.library_dirs()?)?;
+    for (name, image, libraries, launches) in programs {
+        let mut program = Command::new(project.built(name));
+        program.env("LD_LIBRARY_PATH", &search_path);
+        let ran = succeed(program.env("GPUSTUB_HIP_PATH", &recorder))?;
+        expect_shared(&ran, image, libraries, launches);
+    }
+    let mut program = Command::new(host(&project.path(""))?);
+    program.arg(project.built("libplugin.so"));
+    program.env("LD_LIBRARY_PATH", &search_path);
+    let ran = succeed(program.env("GPUSTUB_HIP_PATH", &recorder))?;
+    expect_shared(
+        &ran,
+        "libplugin.so",
+        &["libbase.so", "libside.so", "libtop.so"],
+        4,
+    );
+    reports_agree(&project)
+}
+
+/// Findings of `plan` before a build are those of `check` in a directory of the built files.
+fn reports_agree(project: &Project) -> Result<()> {
+    let words = ["plan", "-p", "flat", "-p", "solid"];
+    let planned = succeed(&mut project.gpustub(&words)?)?.stderr;
+    let is_planned = planned.contains("warning[duplicate-device-link]: `")
+        && planned.contains("/cdylib` cannot be opened by one process");
+    assert!(is_planned, "{planned}");
+    let planned = succeed(&mut project.gpustub(&["plan", "-p", "tip", "-p", "both"])?)?.stderr;
+    assert!(!planned.contains("[duplicate-device-link]"), "{planned}");
+
+    let shared = |names: &[&str]| -> Vec<String> {
+        names.iter().map(|name| format!("lib{name}.so")).collect()
+    };
+    let all = shared(&[
+        "gpustub_base",
+        "base",
+        "top",
+        "side",
+        "top_final",
+        "side_final",
+    ]);
+    let middles = shared(&["gpustub_base", "base", "top"]);
+    for (programs, libraries, finding) in [
+        (
+            shared(&["flat", "solid"]),
+            &all,
+            "error[duplicate-device-link]",
+        ),
+        (Vec::new(), &middles, "error[missing-device-link]"),
+        (vec!["tip".to_owned()], &all, ""),
+    ] {
+        let directory = project.path("shipped");
+        fs::create_dir_all(&directory)?;
+        for name in &programs {
+            fs::copy(project.built(name), directory.join(name))?;
+        }
+        for name in libraries {
+            let directories = project.library_dirs()?.into_iter();
+            let file = directories
+                .map(|from| from.join(name))
+                .find(|file| file.is_file());
+            fs::copy(file.ok_or(format!("no {name}"))?, directory.join(name))?;
+        }
+        let mut check = gpustub(&["check", "--allow", "needed-toolkit"])?;
+        let ran = run(check.arg(&directory))?;
+        fs::remove_dir_all(&directory)?;
+        assert_eq!(
+            ran.stderr.contains("-device-link]"),
+            !finding.is_empty(),
+            "{}",
+            ran.stderr
+        );
+        assert!(ran.stderr.contains(finding), "{finding}: {}", ran.stderr);
+    }
     Ok(())
 }
 
@@ -214,8 +350,8 @@ const MISTAKES: &[Mistake] = &[
         "[device-link.base]",
         "[device-link.base]\ntype = \"shared\"",
         &[
-            "error[invalid-value]: `device-link.base.archs` has \"gfx90a\"",
-            "write type = \"static\"",
+            "error[invalid-value]: device-link.base has type = \"shared\", and the stubs of the HIP runtime are static",
+            "leave [stub.hip] out",
         ],
     ),
     (
@@ -255,12 +391,10 @@ const MISTAKES: &[Mistake] = &[
 #[ignore = "needs HIP's headers and device libraries: ./tests/run"]
 fn mistakes_are_named() -> Result<()> {
     let project = project()?;
-    let rocm = rocm(&project)?;
     succeed(&mut project.gpustub(&["sync"])?)?;
     let missing = project.path("nowhere");
-    let ran =
-        run(with_rocm(project.cargo(&["build", "-p", "base"]), &missing)
-            .env("HIPCXX", "/no/clang++"))?;
+    let mut cargo = project.cargo(&["build", "-p", "base"]);
+    let ran = run(cargo.env("ROCM_PATH", missing).env("HIPCXX", "/no/clang++"))?;
     assert!(!ran.status.success());
     assert!(
         ran.stderr
@@ -273,10 +407,7 @@ fn mistakes_are_named() -> Result<()> {
         if texts.is_empty() {
             continue;
         }
-        let ran = run(&mut with_rocm(
-            project.cargo(&["build", "-p", "tip"]),
-            &rocm,
-        ))?;
+        let ran = run(&mut project.cargo(&["build", "-p", "tip"]))?;
         assert!(!ran.status.success(), "{to}");
         for text in *texts {
             assert!(ran.stderr.contains(text), "{text}: {}", ran.stderr);
@@ -307,6 +438,7 @@ extern \"C\" int NAME(run)(void) {
 #[ignore = "needs CUDA's compiler, HIP's headers and device libraries: ./tests/run"]
 fn one_table_has_code_for_both_vendors() -> Result<()> {
     let project = Project::new(TOOLKIT_13)?;
+    project.install_rocm()?;
     project.library(Library {
         archs: "\"sm_80\", \"gfx90a\"",
         ..Library::new("both", &[])
@@ -326,8 +458,7 @@ fn one_table_has_code_for_both_vendors() -> Result<()> {
     let needs = "[dependencies]\nboth = { path = \"../both\" }\n";
     let main = "fn main() {\n    assert_eq!(both::run(), 0);\n}\n";
     project.package("tip", needs, &[("src/main.rs", main)])?;
-    let rocm = rocm(&project)?;
-    build(&project, &rocm, &["-p", "tip"])?.success()?;
+    build(&project, &["-p", "tip"])?.success()?;
     let mut program = Command::new(project.built("tip"));
     program.env("GPUSTUB_HIP_PATH", hip_recorder(&project.path("recorder"))?);
     program.env(

@@ -1,4 +1,4 @@
-//! Relocatable device code of CUDA: each object must have exactly one device link.
+//! Relocatable device code: each object must have exactly one device link.
 //!
 //! When its image is loaded, each object calls a function that its device link defines. A device link
 //! registers its code once all of its objects have called. [`gpustub_image::DeviceCode`] reads objects
@@ -13,7 +13,7 @@ use gpustub_core::diag::{self, Code, Diagnostic, Level};
 use gpustub_core::gpu_arch::{Arch, ArchKind};
 use gpustub_core::manifest::RuleLevel;
 use gpustub_core::text::join;
-use gpustub_image::Module;
+use gpustub_image::{HIP_SYMBOLS, Module};
 
 use crate::evidence::{has_cudart, has_gpustub};
 use crate::gpu_file::gpu_file;
@@ -88,14 +88,18 @@ fn missing_device_link(package: &Package, findings: &mut Findings) {
                 holder.member.path
             )
         };
-        let help = "run `nvcc -dlink` over all objects of the process, and link the result into it";
+        let help = if ids.iter().any(|id| is_hip(id)) {
+            "device-link all objects of the process (`clang --hip-link`, or a final of gpustub), and link the result into it"
+        } else {
+            "run `nvcc -dlink` over all objects of the process, and link the result into it"
+        };
         findings.on_image(&MISSING_DEVICE_LINK, &image, message, help);
     }
 }
 
 fn incomplete_device_link(package: &Package, findings: &mut Findings) {
     let processes = Processes::from_package(package);
-    for (image, holder, ids) in processes.unmatched(linked_objects, objects) {
+    for (image, holder, ids) in processes.unmatched(counted_objects, objects) {
         let names = listed(&ids);
         let message = if holder.member == image.member {
             format!(
@@ -112,18 +116,37 @@ fn incomplete_device_link(package: &Package, findings: &mut Findings) {
     }
 }
 
+/// Ids of the objects that a device link waits for. Those of HIP register without each other.
+fn counted_objects<'a>(image: &PackageImage<'a>) -> ObjectIds<'a> {
+    let mut ids = linked_objects(image);
+    ids.retain(|id| !is_hip(id));
+    ids
+}
+
+/// Whether an object is of HIP, by its id.
+fn is_hip(id: &str) -> bool {
+    HIP_SYMBOLS.iter().any(|prefix| id.starts_with(prefix))
+}
+
 fn duplicate_device_link(package: &Package, findings: &mut Findings) {
     for (image, second, ids) in Processes::from_package(package).shared(false) {
-        findings.on_image(
-            &DUPLICATE_DEVICE_LINK,
-            &image,
-            format!(
-                "{} device-linked in this image and in `{}`; a process registers only one of the two",
-                listed_with_verb(&ids),
-                second.member.path
-            ),
-            "device-link it once, in the image that needs both; or hide `__cudaRegisterLinkedBinary*` in each",
+        let (consequence, help) = if ids.iter().any(|id| is_hip(id)) {
+            (
+                "each of the two has its own device globals",
+                "device-link it once, in the image that needs both",
+            )
+        } else {
+            (
+                "a process registers only one of the two",
+                "device-link it once, in the image that needs both; or hide `__cudaRegisterLinkedBinary*` in each",
+            )
+        };
+        let message = format!(
+            "{} device-linked in this image and in `{}`; {consequence}",
+            listed_with_verb(&ids),
+            second.member.path
         );
+        findings.on_image(&DUPLICATE_DEVICE_LINK, &image, message, help);
     }
 }
 

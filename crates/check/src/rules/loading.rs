@@ -6,7 +6,7 @@ use std::path::Path;
 use gpustub_core::device_link::{LoadFacts, load_faults};
 use gpustub_core::diag::{self, Code};
 use gpustub_core::manifest::RuleLevel;
-use gpustub_image::{ImageKind, REGISTER};
+use gpustub_image::{ImageKind, registered_object};
 
 use super::device_link::is_final;
 use super::stubs::{directories_on_disk, is_elsewhere};
@@ -159,7 +159,7 @@ fn is_missing_part(image: &PackageImage<'_>, name: &str) -> bool {
         .facts
         .imports
         .iter()
-        .filter_map(|import| import.name.strip_prefix(REGISTER))
+        .filter_map(|import| registered_object(&import.name))
         .filter(|_| name.ends_with("_final.so"));
     calls.any(|id| devices().all(|device| !device.links.contains(id)))
 }

@@ -17,16 +17,16 @@ pub struct LoadFacts {
     pub needed: Vec<String>,
     /// `DT_RUNPATH`, or else `DT_RPATH`.
     pub run_path: Option<String>,
-    /// Ids of relocatable objects whose registering function the image calls and does not define.
+    /// Functions of device links that relocatable objects in the image call, and that it does not define.
     pub unregistered: Vec<String>,
-    /// Ids of the objects whose registering function the image exports.
+    /// Functions of its device link that the image exports.
     pub registered: Vec<String>,
 }
 
 /// A fault of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoadFault {
-    /// No image of the process defines the registering functions of these objects.
+    /// No image of the process defines these functions of a device link.
     Unregistered(Vec<String>),
     /// The run path leads to none of these needed libraries.
     Unreachable(Vec<String>),
@@ -34,8 +34,8 @@ pub enum LoadFault {
     NoInterpreter(Vec<String>),
 }
 
-/// Faults of an image. `is_registered`: whether another image of the process defines the registering function of an
-/// object; `is_unreachable`: whether the loader would not find a needed library. Unknown libraries, such as those of
+/// Faults of an image. `is_registered`: whether another image of the process defines a function of a device link;
+/// `is_unreachable`: whether the loader would not find a needed library. Unknown libraries, such as those of
 /// the system, are to be accepted.
 pub fn load_faults(
     image: &LoadFacts,
@@ -47,7 +47,7 @@ pub fn load_faults(
         faults.push(LoadFault::NoInterpreter(image.needed.clone()));
     }
     let unregistered = (image.unregistered.iter())
-        .filter(|id| !is_registered(id))
+        .filter(|name| !is_registered(name))
         .cloned();
     let unreachable = (image.needed.iter())
         .filter(|name| is_unreachable(name))
@@ -77,7 +77,7 @@ impl LoadFault {
     pub fn help(&self) -> &'static str {
         match self {
             Self::Unregistered(_) => {
-                "run `nvcc -dlink` once over all objects of the process, and link the result into it"
+                "device-link all objects of the process once (CUDA: `nvcc -dlink`), and link the result into it"
             }
             Self::Unreachable(_) => {
                 "put the libraries into the directory of the image, and link it with `-Wl,-rpath,$ORIGIN`; some linker \
@@ -100,13 +100,10 @@ impl fmt::Display for LoadFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.names().iter().map(String::as_str).collect();
         match self {
-            Self::Unregistered(ids) => {
-                let first = ids.first().map_or("", String::as_str);
-                write!(
-                    f,
-                    "cannot be loaded: no device link defines `__cudaRegisterLinkedBinary{first}`"
-                )?;
-                match ids.len() {
+            Self::Unregistered(functions) => {
+                let first = functions.first().map_or("", String::as_str);
+                write!(f, "cannot be loaded: no device link defines `{first}`")?;
+                match functions.len() {
                     0 | 1 => Ok(()),
                     count => write!(f, " and {} more", count - 1),
                 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gpustub_core::gpu_arch::Arch;
+use gpustub_core::gpu_arch::{Arch, Vendor};
 use gpustub_core::manifest::DeviceModule;
 
 use super::directories::Directories;
@@ -29,8 +29,8 @@ pub(super) struct Context<'a> {
     pub(super) link_archs: &'a [Arch],
     /// The package's stubs of the CUDA runtime.
     pub(super) stubs: Stubs,
-    /// Whether the package uses stubs of the HIP runtime.
-    pub(super) has_hip_stubs: bool,
+    /// Its stubs of the HIP runtime.
+    pub(super) hip_stubs: Stubs,
     /// Function that finds the C compiler and the archiver.
     pub(super) tools: &'a dyn Fn() -> Result<Toolchain, Error>,
     /// Function that finds the linker of C++ code.
@@ -40,6 +40,14 @@ pub(super) struct Context<'a> {
 impl Context<'_> {
     pub(super) fn out_dir(&self) -> &Path {
         self.out.parent().unwrap_or(self.out)
+    }
+
+    /// Its stubs of a vendor's runtime.
+    pub(super) fn stubs(&self, vendor: Vendor) -> &Stubs {
+        match vendor {
+            Vendor::Nvidia => &self.stubs,
+            Vendor::Amd => &self.hip_stubs,
+        }
     }
 
     pub(super) fn directories(&self) -> Directories<'_> {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use gpustub_core::diag::{IO_ERROR, UNKNOWN_DEVICE_LIBRARY};
+use gpustub_core::gpu_arch::Vendor;
 use gpustub_core::manifest::{DeviceCode, DeviceLink, DeviceModule, LibraryType, Spanned};
 use gpustub_core::suggest::nearest;
 use gpustub_core::text::join;
@@ -81,8 +82,8 @@ fn describe(
         archs: table.archs.iter().map(|arch| arch.value).collect(),
         cudart: table.cudart,
         cudadevrt: table.cudadevrt,
-        stubs: stubs(context, table, dependencies),
-        hip_stubs: context.has_hip_stubs || dependencies.iter().any(|library| library.hip_stubs),
+        stubs: stubs(context, table, dependencies, Vendor::Nvidia),
+        hip_stubs: stubs(context, table, dependencies, Vendor::Amd),
         library_type: table.library_type,
         middle,
         r#final,
@@ -135,19 +136,24 @@ fn shared_files(context: &Context, table: &DeviceLink, lib: &Path) -> Option<(Pa
     }
 }
 
-/// Stubs of the CUDA runtime that a library calls: without own ones, the shared stubs of a dependency.
-/// Files that were built elsewhere may need the toolkit's runtime.
-fn stubs(context: &Context, table: &DeviceLink, dependencies: &[DeviceLibrary]) -> Stubs {
+/// Stubs of a runtime that a library calls: without own ones, the shared stubs of a dependency.
+/// Files that were built elsewhere may need the runtime itself.
+fn stubs(
+    context: &Context,
+    table: &DeviceLink,
+    dependencies: &[DeviceLibrary],
+    vendor: Vendor,
+) -> Stubs {
+    let stubs = context.stubs(vendor);
+    let mut dependencies = dependencies.iter();
     match table.code {
         DeviceCode::Sources(_)
-            if context.stubs == Stubs::None
-                && dependencies
-                    .iter()
-                    .any(|library| library.shared_stubs().is_some()) =>
+            if *stubs == Stubs::None
+                && dependencies.any(|library| library.shared_stubs(vendor).is_some()) =>
         {
             Stubs::External
         }
-        _ => context.stubs.clone(),
+        _ => stubs.clone(),
     }
 }
 

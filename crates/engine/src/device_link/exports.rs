@@ -1,4 +1,4 @@
-//! Functions of a program's device link that objects in shared libraries call.
+//! Functions of a device link that objects in other images call, one for each object.
 //!
 //! Linkers export them from a program, but rustc's version script hides all symbols of a cdylib except
 //! functions of Rust code without mangling. A finalizer crate therefore defines such functions, which call
@@ -8,60 +8,114 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use gpustub_core::device_link::NodePlan;
-use gpustub_core::ids::Id;
+use gpustub_core::gpu_arch::Vendor;
 
 use super::metadata::DeviceLibrary;
-use super::nvlink;
+use super::{hip, nvlink};
 use crate::error::Error;
 use crate::files;
 
 /// File that a finalizer crate includes, in `OUT_DIR/gpustub`.
 const RUST: &str = "exports.rs";
 
-/// Functions are called with four pointers (`crt/link.stub` of CUDA 11.8 to 13.5).
+/// Functions of nvlink are called with four pointers (`crt/link.stub` of CUDA 11.8 to 13.5).
 const MACRO: &str = r#"macro_rules! export {
-    ($function:ident, $exported:literal, $linked:literal) => {
+    ($function:ident, $exported:literal, $linked:literal, ($($pointer:ident)*) $(-> $result:ty)?) => {
         #[export_name = $exported]
-        unsafe extern "C" fn $function(a: *const u8, b: *const u8, c: *const u8, d: *const u8) {
+        unsafe extern "C" fn $function($($pointer: *const u8),*) $(-> $result)? {
             extern "C" {
                 #[link_name = $linked]
-                fn linked(a: *const u8, b: *const u8, c: *const u8, d: *const u8);
+                fn linked($($pointer: *const u8),*) $(-> $result)?;
             }
-            linked(a, b, c, d)
+            linked($($pointer),*)
         }
     };
 }
 "#;
 
-/// Ids of the objects in shared libraries whose functions a device link defines.
-pub(super) fn ids(link: &NodePlan, closure: &[DeviceLibrary]) -> Result<Vec<String>, Error> {
-    let mut ids = Vec::new();
-    for node in &link.exports {
-        ids.extend(nvlink::objects(&closure[node.index()])?);
+/// A function for one object, or for all objects of a library that have no ids.
+pub(super) struct Function {
+    pub(super) vendor: Vendor,
+    suffix: String,
+}
+
+/// Prefix of the functions of nvlink's device links.
+const CUDA: &str = "__cudaRegisterLinkedBinary";
+
+/// Prefix of the functions of device links of HIP (`hip/register.c`).
+const HIP: &str = "gpustub_hip_code";
+
+/// Prefixes of the names in [`Function::name`].
+pub(super) const PREFIXES: [&str; 2] = [CUDA, HIP];
+
+impl Function {
+    /// Name that objects call.
+    pub(super) fn name(&self) -> String {
+        let prefix = match self.vendor {
+            Vendor::Nvidia => CUDA,
+            Vendor::Amd => HIP,
+        };
+        format!("{prefix}{}", self.suffix)
     }
-    Ok(ids)
+
+    /// Its name in a device link whose functions are called by Rust code.
+    pub(super) fn linked_name(&self) -> String {
+        let prefix = match self.vendor {
+            Vendor::Nvidia => "gpustub_register",
+            Vendor::Amd => "gpustub_hip_linked",
+        };
+        format!("{prefix}{}", self.suffix)
+    }
+}
+
+/// Functions for the objects of a library.
+pub(super) fn functions(library: &DeviceLibrary) -> Result<Vec<Function>, Error> {
+    let mut functions = Vec::new();
+    for vendor in [Vendor::Nvidia, Vendor::Amd] {
+        let suffixes = match vendor {
+            _ if !library.has_code(vendor) => continue,
+            Vendor::Nvidia => nvlink::objects(library)?,
+            Vendor::Amd => hip::suffixes(library)?,
+        };
+        functions.extend(
+            suffixes
+                .into_iter()
+                .map(|suffix| Function { vendor, suffix }),
+        );
+    }
+    Ok(functions)
 }
 
 /// Writes the Rust code of a finalizer crate.
-pub(super) fn write_rust(out: &Path, ids: &[String]) -> Result<(), Error> {
+pub(super) fn write_rust(out: &Path, functions: &[Function]) -> Result<(), Error> {
     let mut code = String::new();
-    if !ids.is_empty() {
+    if !functions.is_empty() {
         code.push_str(MACRO);
     }
-    for (number, id) in ids.iter().enumerate() {
-        let (exported, linked) = names(id);
-        let _ = writeln!(code, "export!(export_{number}, {exported:?}, {linked:?});");
+    for (number, function) in functions.iter().enumerate() {
+        let signature = match function.vendor {
+            Vendor::Nvidia => "(a b c d)",
+            Vendor::Amd => "() -> *const u8",
+        };
+        let (exported, linked) = (function.name(), function.linked_name());
+        let _ = writeln!(
+            code,
+            "export!(export_{number}, {exported:?}, {linked:?}, {signature});"
+        );
     }
     files::write_if_changed(&out.join(RUST), code.as_bytes())
 }
 
 /// Writes a C header that renames the functions of a device link.
-pub(super) fn write_header(dir: &Path, ids: &[String]) -> Result<PathBuf, Error> {
+pub(super) fn write_header(dir: &Path, functions: &[Function]) -> Result<PathBuf, Error> {
     let mut text = String::new();
-    for id in ids {
-        let (exported, linked) = names(id);
-        let _ = writeln!(text, "#define {exported} {linked}");
+    for function in functions {
+        let _ = writeln!(
+            text,
+            "#define {} {}",
+            function.name(),
+            function.linked_name()
+        );
     }
     let path = dir.join("renamed.h");
     files::write_if_changed(&path, text.as_bytes())?;
@@ -69,22 +123,13 @@ pub(super) fn write_header(dir: &Path, ids: &[String]) -> Result<PathBuf, Error>
 }
 
 /// Writes the version script of a package's own programs.
-pub(super) fn write_version_script(dir: &Path, ids: &[String]) -> Result<PathBuf, Error> {
+pub(super) fn write_version_script(dir: &Path, functions: &[Function]) -> Result<PathBuf, Error> {
     let mut text = String::from("{ global:\n");
-    for id in ids {
-        let (exported, _) = names(id);
-        let _ = writeln!(text, "    {exported};");
+    for function in functions {
+        let _ = writeln!(text, "    {};", function.name());
     }
     text.push_str("};\n");
     let path = dir.join("exports.map");
     files::write_if_changed(&path, text.as_bytes())?;
     Ok(path)
-}
-
-/// Name of a function for other images, and its name in the device link.
-fn names(id: &str) -> (String, String) {
-    (
-        format!("__cudaRegisterLinkedBinary{id}"),
-        format!("gpustub_register{id}"),
-    )
 }

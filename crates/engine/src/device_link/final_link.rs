@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use gpustub_core::by_name::ByName;
-use gpustub_core::device_link::{LinkItem, LinkRole, NodeId, NodePlan, plan};
+use gpustub_core::device_link::{LinkItem, LinkRole, NodeId, NodePlan, plan, runtime_names};
 use gpustub_core::diag::{DUPLICATE_DEVICE_SYMBOL, INVALID_VALUE, Level, has_errors};
 use gpustub_core::directives::Directive;
 use gpustub_core::gpu_arch::Vendor;
@@ -12,11 +12,12 @@ use gpustub_core::ids::Id;
 use gpustub_core::manifest::Cudart;
 
 use super::context::Context;
+use super::exports::Function;
 use super::hip::Clang;
 use super::metadata::{DeviceLibrary, Stubs};
 use super::nvcc::Nvcc;
 use super::runtime::{self, Runtime};
-use super::{compile, exports, graph, hip, nvlink, shared};
+use super::{compile, exports, generated, graph, hip, nvlink, shared};
 use crate::error::Error;
 use crate::files;
 use crate::toolchain::Index;
@@ -66,15 +67,20 @@ pub(super) fn link(
     let link = plan.node_plan(NodeId::from_index(closure.len()));
     let dir = context.out.join("device-link").join("link");
     std::fs::create_dir_all(&dir).map_err(|e| Error::io("create the directory", &dir, &e))?;
-    let ids = exports::ids(&link, closure)?;
+    let mut exported = Vec::new();
+    for node in &link.exports {
+        exported.extend(exports::functions(&closure[node.index()])?);
+    }
     let (mut renames, mut version_script) = (None, None);
     if delivery == Delivery::Crate {
-        exports::write_rust(context.out, &ids)?;
+        exports::write_rust(context.out, &exported)?;
     }
-    if !ids.is_empty() {
+    if !exported.is_empty() {
         match delivery {
-            Delivery::Crate => renames = Some(exports::write_header(&dir, &ids)?),
-            Delivery::LinkArgs => version_script = Some(exports::write_version_script(&dir, &ids)?),
+            Delivery::Crate => renames = Some(exports::write_header(&dir, &exported)?),
+            Delivery::LinkArgs => {
+                version_script = Some(exports::write_version_script(&dir, &exported)?);
+            }
         }
     }
     let nodes = match link.role {
@@ -89,23 +95,23 @@ pub(super) fn link(
             directives.push(Directive::RerunIfChanged(files::text(&member.archive)?));
         }
     }
-    let stubbed = context.stubs != Stubs::None || closure.iter().any(|l| l.stubs != Stubs::None);
+    let stubbed = is_stubbed(context, closure, Vendor::Nvidia);
     let members_with_code = |vendor| {
         let with_code = members.iter().filter(|member| member.has_code(vendor));
         Vec::from_iter(with_code.copied())
     };
     let hip_members = members_with_code(Vendor::Amd);
-    let members = members_with_code(Vendor::Nvidia);
+    let cuda_members = members_with_code(Vendor::Nvidia);
     let mut objects = Vec::new();
     match link.role {
         LinkRole::UseFinal(_) => objects.push(keep_final(context, &members, &dir)?),
-        _ if members.is_empty() => {}
+        _ if cuda_members.is_empty() => {}
         _ => {
-            check_reachable(context, closure, &members, stubbed)?;
+            check_reachable(context, closure, &cuda_members, Vendor::Nvidia)?;
             objects.push(link_device_code(
                 context,
                 &link,
-                &members,
+                &cuda_members,
                 &dir,
                 renames.as_deref(),
                 directives,
@@ -117,10 +123,31 @@ pub(super) fn link(
         ..host_link(context, closure, &link, stubbed, &dir)?
     };
     if !hip_members.is_empty() {
-        let clang = Clang::find(context.env, &context.env.cargo_text("TARGET")?)?;
-        directives.extend(clang.watched()?);
-        objects.push(link_hip_code(context, &clang, &link, &hip_members, &dir)?);
-        if !context.has_hip_stubs && closure.iter().all(|library| !library.hip_stubs) {
+        let clang = Clang::find(context.env, &context.env.cargo_text("TARGET")?);
+        if matches!(link.role, LinkRole::OwnLink(_)) {
+            check_reachable(context, closure, &hip_members, Vendor::Amd)?;
+            let clang = clang.clone()?;
+            directives.extend(clang.watched()?);
+            let mut functions = exported;
+            functions.retain(|function| function.vendor == Vendor::Amd);
+            let name = match renames {
+                Some(_) => Function::linked_name,
+                None => Function::name,
+            };
+            let names = Vec::from_iter(functions.iter().map(name));
+            objects.extend(link_hip_code(
+                context,
+                &clang,
+                &link,
+                &names,
+                &hip_members,
+                &dir,
+            )?);
+        }
+        if let Some(stubs) = shared_stubs(closure, Vendor::Amd) {
+            host_link.add_stubs(stubs)?;
+        } else if let (Ok(clang), false) = (clang, is_stubbed(context, closure, Vendor::Amd)) {
+            // A final brings its own runtime, which bfd searches at link time: optional there.
             host_link.runtime.add_hip(&clang);
         }
     }
@@ -158,19 +185,21 @@ fn link_device_code(
     Ok(object)
 }
 
-/// Makes the object of the program's device link for AMD.
+/// Makes the objects of the program's device link for AMD, with these functions for objects in other images.
 fn link_hip_code(
     context: &Context,
     clang: &Clang,
     link: &NodePlan,
+    functions: &[String],
     members: &[&DeviceLibrary],
     dir: &Path,
-) -> Result<PathBuf, Error> {
+) -> Result<Vec<PathBuf>, Error> {
     let inputs = hip::LinkInputs {
         clang,
         store: context.store.as_ref(),
         archs: &Vendor::Amd.select(link.archs.iter().copied()),
         members,
+        functions,
         opt_level: &context.env.cargo_text("OPT_LEVEL")?,
         dir: &dir.join("hip"),
     };
@@ -202,7 +231,8 @@ fn check_distinct_names(closure: &[DeviceLibrary]) -> Result<(), Error> {
     Ok(())
 }
 
-fn toolkit(context: &Context) -> Result<Nvcc, Error> {
+/// The CUDA toolkit of a build.
+pub(super) fn toolkit(context: &Context) -> Result<Nvcc, Error> {
     let target = context.env.cargo_text("TARGET")?;
     let host = context.env.cargo_text("HOST")?;
     Nvcc::find(context.env, &target, &host)
@@ -218,7 +248,10 @@ fn host_link(
 ) -> Result<HostLink, Error> {
     let lib = dir.join("lib");
     std::fs::create_dir_all(&lib).map_err(|e| Error::io("create the directory", &lib, &e))?;
-    let mut host_link = HostLink::default();
+    let mut host_link = HostLink {
+        lib: lib.clone(),
+        ..HostLink::default()
+    };
     for item in &link.line {
         match *item {
             LinkItem::Objects | LinkItem::LinkObject => {}
@@ -250,16 +283,38 @@ fn host_link(
             }
             // Cargo links the libraries of a crate only if some code names the crate.
             LinkItem::Cudart(_) => {
-                if let Some(stubs) = closure.iter().find_map(DeviceLibrary::shared_stubs) {
-                    let stubs = shared::link_stubs(stubs, &lib)?;
-                    let name = shared::link_name(&stubs, "stubs", &lib)?;
-                    host_link.shared.push(name);
+                if let Some(stubs) = shared_stubs(closure, Vendor::Nvidia) {
+                    host_link.add_stubs(stubs)?;
                 }
             }
         }
     }
-    host_link.lib = lib;
     Ok(host_link)
+}
+
+/// Whether the program or one of its libraries calls stubs of a runtime.
+fn is_stubbed(context: &Context, closure: &[DeviceLibrary], vendor: Vendor) -> bool {
+    *context.stubs(vendor) != Stubs::None
+        || (closure.iter()).any(|library| *library.stubs(vendor) != Stubs::None)
+}
+
+/// The shared library with stubs of a runtime.
+fn shared_stubs(closure: &[DeviceLibrary], vendor: Vendor) -> Option<&Path> {
+    closure
+        .iter()
+        .find_map(|library| library.shared_stubs(vendor))
+}
+
+impl HostLink {
+    /// Adds a shared library with stubs, of one runtime or several.
+    fn add_stubs(&mut self, stubs: &Path) -> Result<(), Error> {
+        let stubs = shared::link_stubs(stubs, &self.lib)?;
+        let name = shared::link_name(&stubs, "stubs", &self.lib)?;
+        if !self.shared.contains(&name) {
+            self.shared.push(name);
+        }
+        Ok(())
+    }
 }
 
 /// Links the files of a shared library into `lib`. Returns the name for `-l` of one of them.
@@ -340,30 +395,15 @@ fn deliver_as_link_args(host_link: HostLink, directives: &mut Vec<Directive>) ->
 fn keep_final(context: &Context, members: &[&DeviceLibrary], dir: &Path) -> Result<PathBuf, Error> {
     let mut list = String::new();
     for member in members {
-        for id in nvlink::objects(member)? {
-            list += &format!("FINAL({id})\n");
+        for function in exports::functions(member)? {
+            list += &format!("FINAL({})\n", function.name());
         }
     }
-    let object = dir.join("final.o");
-    let new = files::sibling(&object);
-    let texts = [
+    let sources = [
         ("gpustub_final.c", include_str!("final.c")),
         ("gpustub_final.inc", list.as_str()),
     ];
-    let is_fresh = object.exists()
-        && texts.iter().all(|(name, text)| {
-            std::fs::read_to_string(dir.join(name)).is_ok_and(|old| old == *text)
-        });
-    if is_fresh {
-        return Ok(object);
-    }
-    files::remove(&object)?;
-    for (name, text) in texts {
-        files::write_if_changed(&dir.join(name), text.as_bytes())?;
-    }
-    (context.tools)()?.object(dir, &[], "gpustub_final.c", "final.o.new")?;
-    files::rename(&new, &object)?;
-    Ok(object)
+    generated::object(dir, sources, "final.o", context.tools)
 }
 
 /// Rejects a device link that the shared libraries of the program would not see: kernels registered
@@ -372,29 +412,31 @@ fn check_reachable(
     context: &Context,
     closure: &[DeviceLibrary],
     members: &[&DeviceLibrary],
-    stubbed: bool,
+    vendor: Vendor,
 ) -> Result<(), Error> {
     let shared: Vec<_> = members.iter().filter(|m| m.middle.is_some()).collect();
     let Some(first) = shared.first() else {
         return Ok(());
     };
-    let hidden = context.stubs == Stubs::Static || closure.iter().any(|l| l.stubs == Stubs::Static);
-    let unstubbed = shared.iter().find(|library| library.stubs == Stubs::None);
+    let hidden = *context.stubs(vendor) == Stubs::Static
+        || (closure.iter()).any(|library| *library.stubs(vendor) == Stubs::Static);
+    let unstubbed = (shared.iter()).find(|library| *library.stubs(vendor) == Stubs::None);
+    let (runtime, stub) = runtime_names(vendor);
     let message = match unstubbed {
-        Some(library) if stubbed => format!(
-            "device-link.{} is shared and calls the CUDA runtime itself; the program's device link \
+        Some(library) if is_stubbed(context, closure, vendor) => format!(
+            "device-link.{} is shared and calls the {runtime} runtime itself; the program's device link \
              calls the stub of it",
             library.name
         ),
         _ if hidden => format!(
-            "device-link.{} is shared and cannot call the stubs of the CUDA runtime, which are hidden \
+            "device-link.{} is shared and cannot call the stubs of the {runtime} runtime, which are hidden \
              in the program",
             first.name
         ),
         _ => return Ok(()),
     };
-    Err(Error::new(&INVALID_VALUE, message).help(
-        "let one package that all of them depend on provide [stub.cudart] with type = \"shared\", and \
-         set `provide = false` in the others; or use no stub of cudart here",
-    ))
+    Err(Error::new(&INVALID_VALUE, message).help(format!(
+        "let one package that all of them depend on provide [stub.{stub}] with type = \"shared\", and \
+         set `provide = false` in the others; or use no stub of {stub} here",
+    )))
 }

@@ -2,6 +2,8 @@
 
 mod clang;
 mod link;
+mod register;
 
 pub(super) use clang::{Clang, debian_directories, path_of_commands, resolve};
 pub(super) use link::{LinkInputs, link};
+pub(super) use register::{middle_object, suffixes};

@@ -17,6 +17,7 @@ use super::compiler::Compilers;
 use super::context::{BuildContext, Context};
 use super::cuda_clang::CudaClang;
 use super::describe::{archive_name, describe_all};
+use super::final_link::toolkit;
 use super::hip::Clang;
 use super::jobs::Tokens;
 use super::metadata::{self, DeviceLibrary};
@@ -262,19 +263,17 @@ fn build(
             }
         }
     }
-    let Some(nvcc) = &compilers.nvcc else {
-        // Modules and shared libraries are nvcc's.
-        return Ok(());
-    };
-    let module_build = modules::ModuleBuild {
-        context,
-        nvcc,
-        dir,
-        dependencies,
-        tools: &tools,
-    };
-    for (module, units) in modules.iter().zip(module_units) {
-        module_build.build(module, units, libraries, directives)?;
+    if let Some(nvcc) = &compilers.nvcc {
+        let module_build = modules::ModuleBuild {
+            context,
+            nvcc,
+            dir,
+            dependencies,
+            tools: &tools,
+        };
+        for (module, units) in modules.iter().zip(module_units) {
+            module_build.build(module, units, libraries, directives)?;
+        }
     }
     let mut shared = Vec::new();
     for (table, units) in tables.iter().zip(table_units) {
@@ -284,7 +283,7 @@ fn build(
     }
     link_shared(
         context,
-        nvcc,
+        compilers,
         shared,
         libraries,
         dependencies,
@@ -347,7 +346,7 @@ fn watch_directories(table: &DeviceLink, directives: &mut Vec<Directive>) {
 /// Links the shared libraries of the package, each with the units of its objects.
 fn link_shared(
     context: &Context,
-    nvcc: &Nvcc,
+    compilers: &Compilers,
     mut shared: Vec<(&DeviceLink, &[Unit])>,
     libraries: &[DeviceLibrary],
     dependencies: &[DeviceLibrary],
@@ -366,9 +365,29 @@ fn link_shared(
     if has_errors(&diagnostics) {
         return Err(Error::from_diagnostics(&diagnostics, &ByName::default()));
     }
+    let links = |vendor| {
+        let mut tables = shared.iter().map(|(table, _)| &table.name.value);
+        tables.any(|name| {
+            let mut members = inherited(name, libraries, dependencies).into_iter();
+            members.any(|library| library.has_code(vendor))
+        })
+    };
+    // A required library may have code for another vendor than those of this package.
+    let nvcc = match &compilers.nvcc {
+        None if links(Vendor::Nvidia) => Some(toolkit(context)?),
+        nvcc => nvcc.clone(),
+    };
+    let clang = match &compilers.clang {
+        None if links(Vendor::Amd) => {
+            let triple = context.env.cargo_text("TARGET")?;
+            Some(Clang::find(context.env, &triple)?)
+        }
+        clang => clang.clone(),
+    };
     let shared_build = shared::SharedBuild {
         context,
-        nvcc,
+        nvcc: nvcc.as_ref(),
+        clang: clang.as_ref(),
         dir,
         visible: &visible,
     };

@@ -6,11 +6,9 @@ use std::path::{Path, PathBuf};
 
 use gpustub_core::device_link::{LoadFacts, load_faults};
 
+use super::exports::PREFIXES;
 use crate::error::Error;
 use crate::files;
-
-/// Prefix of the name of an object's registering function, before the object's id (`crt/link.stub` of the toolkit).
-const REGISTER: &[u8] = b"__cudaRegisterLinkedBinary";
 
 /// Checks shared libraries of one process, which were linked or placed together: each finds the others that it needs, and
 /// one of them defines what the objects of all call. Libraries of another build (`is_built` false) that have no run path
@@ -27,8 +25,8 @@ pub fn check_loadable(libraries: &[PathBuf], is_built: bool) -> Result<(), Error
         }
     }
     for (path, facts) in &images {
-        let is_registered = |id: &str| {
-            (images.iter()).any(|(_, image)| image.registered.iter().any(|known| known == id))
+        let is_registered = |name: &str| {
+            (images.iter()).any(|(_, image)| image.registered.iter().any(|known| known == name))
         };
         let is_unreachable = |name: &str| {
             let is_placed = (libraries.iter())
@@ -139,20 +137,20 @@ fn add_requests(table: &[u8], strings: &[u8], facts: &mut LoadFacts) {
     facts.run_path = facts.run_path.take().or(rpath);
 }
 
-/// Reads the registering functions among the dynamic symbols.
+/// Reads the functions of device links among the dynamic symbols.
 fn add_functions(table: &[u8], strings: &[u8], facts: &mut LoadFacts) {
     const STB_WEAK: u64 = 2;
     for symbol in table.chunks_exact(24) {
         let name = bytes(strings, number(symbol, 0, 4));
-        let Some(id) = name.strip_prefix(REGISTER) else {
+        if !(PREFIXES.iter()).any(|prefix| name.starts_with(prefix.as_bytes())) {
             continue;
-        };
-        let id = String::from_utf8_lossy(id).into_owned();
+        }
+        let name = String::from_utf8_lossy(name).into_owned();
         let is_undefined = number(symbol, 6, 2) == 0;
         if !is_undefined {
-            facts.registered.push(id);
+            facts.registered.push(name);
         } else if number(symbol, 4, 1) >> 4 != STB_WEAK {
-            facts.unregistered.push(id);
+            facts.unregistered.push(name);
         }
     }
 }
@@ -212,9 +210,13 @@ mod tests {
         dir.join(name)
     }
 
-    const CALLS: &str = "void __cudaRegisterLinkedBinary_1_a(void);\n\
-                         void *call = __cudaRegisterLinkedBinary_1_a;\n";
-    const DEFINES: &str = "void __cudaRegisterLinkedBinary_1_a(void) {}\n";
+    /// Functions that objects of CUDA and of HIP call.
+    const CALLED: [&str; 2] = ["__cudaRegisterLinkedBinary_1_a", "gpustub_hip_code_1_a"];
+
+    fn calls(function: &str) -> String {
+        format!("void {function}(void);\nvoid *call = {function};\n")
+    }
+
     const SHARED: [&str; 3] = ["-shared", "-fPIC", "-nostdlib"];
     const FINAL: [&str; 4] = ["-shared", "-fPIC", "-nostdlib", "-l:liba.so"];
 
@@ -227,15 +229,16 @@ mod tests {
     fn a_device_link_defines_what_objects_call() {
         let dir = tempfile::tempdir().unwrap();
         let flags = [&FINAL[..], &["-Wl,-rpath,$ORIGIN"]].concat();
-        let middle = link(dir.path(), "liba.so", CALLS, &SHARED);
-        let other = link(dir.path(), "libother_final.so", "int other;", &flags);
-        let link = link(dir.path(), "liba_final.so", DEFINES, &flags);
-        assert_eq!(fault(&[middle.clone(), link]), "none");
-        let fault = fault(&[middle, other]);
-        assert!(
-            fault.contains("no device link defines `__cudaRegisterLinkedBinary_1_a`\n"),
-            "{fault}"
-        );
+        for function in CALLED {
+            let middle = link(dir.path(), "liba.so", &calls(function), &SHARED);
+            let other = link(dir.path(), "libother_final.so", "int other;", &flags);
+            let defines = format!("void {function}(void) {{}}\n");
+            let link = link(dir.path(), "liba_final.so", &defines, &flags);
+            assert_eq!(fault(&[middle.clone(), link]), "none");
+            let fault = fault(&[middle, other]);
+            let expected = format!("no device link defines `{function}`\n");
+            assert!(fault.contains(&expected), "{fault}");
+        }
     }
 
     /// As linker wrappers and packaging tools make it, that remove run paths.
@@ -286,7 +289,7 @@ mod tests {
     #[test]
     fn damaged_files_have_no_fault() {
         let dir = tempfile::tempdir().unwrap();
-        let image = link(dir.path(), "liba.so", CALLS, &SHARED);
+        let image = link(dir.path(), "liba.so", &calls(CALLED[0]), &SHARED);
         let whole = std::fs::read(&image).unwrap();
         for length in (0..whole.len()).step_by(7) {
             std::fs::write(&image, &whole[..length]).unwrap();

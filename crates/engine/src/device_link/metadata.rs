@@ -5,7 +5,7 @@
 //! script sees its direct dependencies only, and learns the whole closure from their files.
 //!
 //! ```text
-//! gpustub-device-link 4
+//! gpustub-device-link 5
 //! library waves
 //! package physics 0.1.0
 //! built true
@@ -29,12 +29,12 @@ use crate::files::text;
 pub(crate) const KEY: &str = "GPUSTUB_DEVICE_LINK";
 
 /// First line. Raised whenever a key or value is added or changes its meaning.
-const FIRST_LINE: &str = "gpustub-device-link 4";
+const FIRST_LINE: &str = "gpustub-device-link 5";
 
-/// The stubs of the CUDA runtime that a package uses.
+/// The stubs of a runtime that a package uses.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Stubs {
-    /// None: the toolkit's runtime.
+    /// None: the runtime itself.
     #[default]
     None,
     /// Provided by another package (`provide = false`).
@@ -43,6 +43,27 @@ pub enum Stubs {
     Static,
     /// The package's own, in this shared library.
     Shared(PathBuf),
+}
+
+impl Stubs {
+    fn text(&self) -> Result<String, Error> {
+        Ok(match self {
+            Self::None => "none".to_owned(),
+            Self::External => "external".to_owned(),
+            Self::Static => "static".to_owned(),
+            Self::Shared(path) => format!("shared {}", text(path)?),
+        })
+    }
+
+    fn parse(value: &str) -> Option<Self> {
+        match value.split_once(' ') {
+            Some(("shared", path)) => Some(Self::Shared(path.into())),
+            None if value == "none" => Some(Self::None),
+            None if value == "external" => Some(Self::External),
+            None if value == "static" => Some(Self::Static),
+            _ => None,
+        }
+    }
 }
 
 /// An object in the archive of a library.
@@ -73,10 +94,10 @@ pub struct DeviceLibrary {
     pub cudart: Cudart,
     /// Whether its kernels launch kernels.
     pub cudadevrt: bool,
-    /// The stubs of that runtime that its package uses.
+    /// The stubs of the CUDA runtime that its package uses.
     pub stubs: Stubs,
-    /// Whether its package uses stubs of the HIP runtime.
-    pub hip_stubs: bool,
+    /// The stubs of the HIP runtime that its package uses.
+    pub hip_stubs: Stubs,
     /// Archive or shared library.
     pub library_type: LibraryType,
     /// Shared library with the objects, for `type = "shared"`.
@@ -103,21 +124,23 @@ impl DeviceLibrary {
         is_unknown || vendor.is_in(self.archs.iter().copied())
     }
 
-    /// The shared library with the stubs of its package.
-    pub(super) fn shared_stubs(&self) -> Option<&Path> {
-        match &self.stubs {
+    /// The stubs of a vendor's runtime that its package uses.
+    pub(super) fn stubs(&self, vendor: Vendor) -> &Stubs {
+        match vendor {
+            Vendor::Nvidia => &self.stubs,
+            Vendor::Amd => &self.hip_stubs,
+        }
+    }
+
+    /// The shared library with these stubs, if it is the package's own.
+    pub(super) fn shared_stubs(&self, vendor: Vendor) -> Option<&Path> {
+        match self.stubs(vendor) {
             Stubs::Shared(path) => Some(path),
             _ => None,
         }
     }
 
     fn lines(&self) -> Result<Vec<(&'static str, String)>, Error> {
-        let stubs = match &self.stubs {
-            Stubs::None => "none".to_owned(),
-            Stubs::External => "external".to_owned(),
-            Stubs::Static => "static".to_owned(),
-            Stubs::Shared(path) => format!("shared {}", text(path)?),
-        };
         let mut lines = vec![
             ("library", self.name.clone()),
             ("package", self.package.clone()),
@@ -125,8 +148,8 @@ impl DeviceLibrary {
             ("archive", text(&self.archive)?),
             ("cudart", self.cudart.word().to_owned()),
             ("cudadevrt", self.cudadevrt.to_string()),
-            ("stubs", stubs),
-            ("hip-stubs", self.hip_stubs.to_string()),
+            ("stubs", self.stubs.text()?),
+            ("hip-stubs", self.hip_stubs.text()?),
             ("type", self.library_type.word().to_owned()),
         ];
         for (key, path) in [("middle", &self.middle), ("final", &self.r#final)] {
@@ -167,22 +190,18 @@ impl DeviceLibrary {
             "package" => self.package = value.to_owned(),
             "built" => self.built = flag()?,
             "cudadevrt" => self.cudadevrt = flag()?,
-            "hip-stubs" => self.hip_stubs = flag()?,
             "archive" => self.archive = value.into(),
             "cudart" => {
                 let kind = CUDARTS.into_iter().find(|kind| kind.word() == value);
                 self.cudart = kind.ok_or_else(|| unknown_value("`shared`, `static` or `none`"))?;
             }
-            "stubs" => {
-                self.stubs = match value.split_once(' ') {
-                    Some(("shared", path)) => Stubs::Shared(path.into()),
-                    None if value == "none" => Stubs::None,
-                    None if value == "external" => Stubs::External,
-                    None if value == "static" => Stubs::Static,
-                    _ => {
-                        let expected = "`none`, `external`, `static` or `shared <path>`";
-                        return Err(unknown_value(expected));
-                    }
+            "stubs" | "hip-stubs" => {
+                let stubs = Stubs::parse(value).ok_or_else(|| {
+                    unknown_value("`none`, `external`, `static` or `shared <path>`")
+                })?;
+                match key {
+                    "stubs" => self.stubs = stubs,
+                    _ => self.hip_stubs = stubs,
                 }
             }
             "type" => {
@@ -303,7 +322,7 @@ mod tests {
             cudart: Cudart::Static,
             cudadevrt: true,
             stubs: Stubs::Shared("/s.so".into()),
-            hip_stubs: true,
+            hip_stubs: Stubs::Static,
             library_type: LibraryType::Shared,
             middle: Some("/m.so".into()),
             r#final: Some("/f.so".into()),
@@ -347,7 +366,7 @@ mod tests {
         for first in [
             "",
             "gpustub-device-link 2\n",
-            "gpustub-device-link 5\nlibrary a\n",
+            "gpustub-device-link 6\nlibrary a\n",
         ] {
             refused(first, "/o/libraries:1: error");
         }

@@ -10,10 +10,13 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::context::Context;
+use super::exports::Function;
+use super::hip::{self, Clang};
 use super::loadable::check_loadable;
 use super::metadata::{DeviceLibrary, Stubs};
 use super::nvcc::Nvcc;
-use super::{nvlink, runtime, visibility};
+use super::runtime::Runtime;
+use super::{exports, nvlink, runtime, visibility};
 use crate::error::Error;
 use crate::files;
 use crate::fingerprint::{self, InputStates};
@@ -21,6 +24,7 @@ use crate::toolchain;
 use gpustub_core::device_link::{LinkItem, NodeId, NodePlan, hidden_stubs, static_runtime};
 use gpustub_core::diag::{INVALID_VALUE, IO_ERROR};
 use gpustub_core::directives::Directive;
+use gpustub_core::gpu_arch::Vendor;
 use gpustub_core::ids::Id;
 use gpustub_core::library::Library as GpuLibrary;
 use gpustub_core::manifest::{Cudart, DeviceCode, DeviceLink, LibraryType};
@@ -76,7 +80,10 @@ impl LinkerArgs {
 /// The shared libraries of a package, while they are built.
 pub(super) struct SharedBuild<'a> {
     pub(super) context: &'a Context<'a>,
-    pub(super) nvcc: &'a Nvcc,
+    /// If one of the libraries has code for NVIDIA.
+    pub(super) nvcc: Option<&'a Nvcc>,
+    /// If one has code for AMD.
+    pub(super) clang: Option<&'a Clang>,
     /// `OUT_DIR/gpustub/device-link`.
     pub(super) dir: &'a Path,
     /// All visible libraries. Those that this package builds are archived.
@@ -108,20 +115,76 @@ impl SharedBuild<'_> {
             .map(|node| self.library(*node))
             .collect();
         let link_dir = self.dir.join("finals").join(&library.name);
-        let object = link_dir.join("device_link.o");
-        let compiler = (self.nvcc, self.context.store.as_ref());
-        let warnings = nvlink::link(compiler, planned, &members, &link_dir, &object, None)?;
-        directives.extend(warnings.into_iter().map(Directive::Warning));
+        let mut link_objects = Vec::new();
+        let with_code = |vendor| {
+            let with_code = members.iter().filter(|member| member.has_code(vendor));
+            Vec::from_iter(with_code.copied())
+        };
+        let cuda_members = with_code(Vendor::Nvidia);
+        if let (Some(nvcc), false) = (self.nvcc, cuda_members.is_empty()) {
+            let object = link_dir.join("device_link.o");
+            let compiler = (nvcc, self.context.store.as_ref());
+            let warnings = nvlink::link(compiler, planned, &cuda_members, &link_dir, &object, None)?;
+            directives.extend(warnings.into_iter().map(Directive::Warning));
+            link_objects.push(object);
+        }
+        let hip_members = with_code(Vendor::Amd);
+        if let (Some(clang), false) = (self.clang, hip_members.is_empty()) {
+            link_objects.extend(self.link_hip_code(planned, clang, &hip_members, &link_dir)?);
+        }
 
-        let args = self.linker_args(planned, &planned.line, objects, &object, directives)?;
+        let mut args = self.linker_args(planned, &planned.line, objects, &[], directives)?;
+        if let Some(object) = self.hip_middle(planned, &link_dir)? {
+            args.file(&object);
+        }
         self.link(middle, args)?;
         let line = &planned.final_line;
-        let mut args = self.linker_args(planned, line, objects, &object, directives)?;
+        let mut args = self.linker_args(planned, line, objects, &link_objects, directives)?;
         if library.cudart != Cudart::None {
             args.args.push("-Wl,-z,defs".into());
         }
         self.link(r#final, args)?;
         self.check_loadable(library, planned)
+    }
+
+    /// Makes the objects of a final's device link for AMD.
+    fn link_hip_code(
+        &self,
+        planned: &NodePlan,
+        clang: &Clang,
+        members: &[&DeviceLibrary],
+        link_dir: &Path,
+    ) -> Result<Vec<PathBuf>, Error> {
+        let inputs = hip::LinkInputs {
+            clang,
+            archs: &Vendor::Amd.select(planned.archs.iter().copied()),
+            members,
+            functions: &hip_functions(members)?,
+            opt_level: &self.context.env.cargo_text("OPT_LEVEL")?,
+            dir: &link_dir.join("hip"),
+        };
+        hip::link(&inputs, self.context.tools)
+    }
+
+    /// Makes the object by which the objects in a middle get their handles.
+    fn hip_middle(&self, planned: &NodePlan, link_dir: &Path) -> Result<Option<PathBuf>, Error> {
+        let mut members = Vec::new();
+        for item in &planned.line {
+            let node = match *item {
+                LinkItem::Objects => planned.node,
+                LinkItem::Archive(node) | LinkItem::WholeArchive(node) => node,
+                _ => continue,
+            };
+            members.push(self.library(node));
+        }
+        members.retain(|member| member.has_code(Vendor::Amd));
+        if members.is_empty() {
+            return Ok(None);
+        }
+        let dir = link_dir.join("hip-middle");
+        std::fs::create_dir_all(&dir).map_err(|e| Error::io("create the directory", &dir, &e))?;
+        let functions = hip_functions(&members)?;
+        hip::middle_object(&members, &functions, &dir, self.context.tools).map(Some)
     }
 
     /// Reads the libraries again: no linker checks what the loader needs.
@@ -149,7 +212,7 @@ impl SharedBuild<'_> {
         planned: &NodePlan,
         line: &[LinkItem],
         objects: &[PathBuf],
-        link_object: &Path,
+        link_objects: &[PathBuf],
         directives: &mut Vec<Directive>,
     ) -> Result<LinkerArgs, Error> {
         let lib = self.dir.join("lib");
@@ -161,7 +224,11 @@ impl SharedBuild<'_> {
                         args.file(object);
                     }
                 }
-                LinkItem::LinkObject => args.file(link_object),
+                LinkItem::LinkObject => {
+                    for object in link_objects {
+                        args.file(object);
+                    }
+                }
                 LinkItem::Archive(node) => args.file(&self.library(node).archive),
                 LinkItem::WholeArchive(node) => {
                     args.args.push("-Wl,--whole-archive".into());
@@ -176,48 +243,48 @@ impl SharedBuild<'_> {
                     let file = self.library(node).r#final.as_deref();
                     args.library(&lib, file.unwrap_or(Path::new("")));
                 }
-                LinkItem::Cudart(kind) => self.runtime(planned, kind, &mut args, directives)?,
+                LinkItem::Cudart(Cudart::None) => {}
+                LinkItem::Cudart(kind) => match (self.stubs(planned, Vendor::Nvidia)?, self.nvcc) {
+                    (Some(stubs), _) => args.library(&lib, &link_stubs(stubs, &lib)?),
+                    (None, Some(nvcc)) => {
+                        let runtime = runtime::find(self.context, nvcc, kind, self.dir)?;
+                        add_runtime(runtime, &mut args, directives)?;
+                    }
+                    (None, None) => {}
+                },
+            }
+        }
+        let has_hip = (planned.inputs.iter()).any(|node| self.library(*node).has_code(Vendor::Amd));
+        if let (true, Some(clang)) = (has_hip, self.clang) {
+            if let Some(stubs) = self.stubs(planned, Vendor::Amd)? {
+                args.library(&lib, &link_stubs(stubs, &lib)?);
+            } else {
+                let mut runtime = Runtime::default();
+                runtime.add_hip(clang);
+                add_runtime(runtime, &mut args, directives)?;
             }
         }
         Ok(args)
     }
 
-    /// Runtime that the library's own code calls: no part of any program.
-    fn runtime(
-        &self,
-        planned: &NodePlan,
-        kind: Cudart,
-        args: &mut LinkerArgs,
-        directives: &mut Vec<Directive>,
-    ) -> Result<(), Error> {
+    /// Shared library with stubs of the runtime that the library's own code calls; `None`: the runtime itself.
+    fn stubs(&self, planned: &NodePlan, vendor: Vendor) -> Result<Option<&Path>, Error> {
         let library = self.library(planned.node);
-        let stubs = match &library.stubs {
-            _ if kind == Cudart::None => return Ok(()),
-            Stubs::None => {
-                let runtime = runtime::find(self.context, self.nvcc, kind, self.dir)?;
-                for dir in runtime.dirs {
-                    // Also read by cargo, which sets the loader's search path.
-                    directives.push(Directive::LinkSearch(files::text(&dir)?));
-                    args.args.extend(["-L".into(), dir.into()]);
-                }
-                for (_, name) in runtime.libraries {
-                    args.args.push(format!("-l{name}").into());
-                }
-                return Ok(());
-            }
+        let stubs = match library.stubs(vendor) {
+            Stubs::None => return Ok(None),
             Stubs::Shared(path) => Some(path.as_path()),
             Stubs::External => planned
                 .inputs
                 .iter()
                 .map(|node| self.library(*node))
                 .chain(self.visible)
-                .find_map(DeviceLibrary::shared_stubs),
+                .find_map(|library| library.shared_stubs(vendor)),
             Stubs::Static => None,
         };
-        let stubs = stubs.ok_or_else(|| hidden_stubs(&library.name))?;
-        let lib = self.dir.join("lib");
-        args.library(&lib, &link_stubs(stubs, &lib)?);
-        Ok(())
+        match stubs {
+            None => Err(hidden_stubs(&library.name, vendor).into()),
+            stubs => Ok(stubs),
+        }
     }
 
     fn link(&self, output: &Path, args: LinkerArgs) -> Result<(), Error> {
@@ -238,7 +305,8 @@ impl SharedBuild<'_> {
         fingerprint::invalidate(output)?;
         let before = InputStates::read(&args.inputs);
         linker.run(&mut command).map_err(|error| {
-            match visibility::help(self.nvcc, &error.to_string()) {
+            let help = (self.nvcc).and_then(|nvcc| visibility::help(nvcc, &error.to_string()));
+            match help {
                 Some(help) => error.help(help),
                 None => error,
             }
@@ -246,6 +314,33 @@ impl SharedBuild<'_> {
         files::rename(&new, output)?;
         fingerprint::record_known(output, &key, &args.inputs, &before)
     }
+}
+
+/// Names of the functions that objects of these libraries call.
+fn hip_functions(members: &[&DeviceLibrary]) -> Result<Vec<String>, Error> {
+    let mut functions = Vec::new();
+    for member in members {
+        functions.extend(exports::functions(member)?);
+    }
+    functions.retain(|function| function.vendor == Vendor::Amd);
+    Ok(functions.iter().map(Function::name).collect())
+}
+
+/// Adds a runtime, which is no part of any program.
+fn add_runtime(
+    runtime: Runtime,
+    args: &mut LinkerArgs,
+    directives: &mut Vec<Directive>,
+) -> Result<(), Error> {
+    for dir in runtime.dirs {
+        // Also read by cargo, which sets the loader's search path.
+        directives.push(Directive::LinkSearch(files::text(&dir)?));
+        args.args.extend(["-L".into(), dir.into()]);
+    }
+    for (_, name) in runtime.libraries {
+        args.args.push(format!("-l{name}").into());
+    }
+    Ok(())
 }
 
 /// Links shared stubs into `dir`, for the loader and for linkers. Returns the file for linkers.

@@ -81,8 +81,8 @@ pub(crate) fn build_declared(
         store: Store::find(&dir, &target.triple),
         disabled: &disabled,
         link_archs: &link_archs,
-        stubs: cudart_stubs(input, output),
-        has_hip_stubs: has_stub(input, "hip"),
+        stubs: stubs(input, output, "cudart"),
+        hip_stubs: stubs(input, output, "hip"),
         tools: &|| settings.toolchain(&target, &dir),
         linker: &|| settings.linker(&target, &dir),
     };
@@ -93,30 +93,20 @@ pub(crate) fn build_declared(
     final_link::link(&context, &closure, delivery, &mut output.directives)
 }
 
-/// The stubs of the CUDA runtime that the package's libraries call.
-fn cudart_stubs(input: &Input, output: &Output) -> Stubs {
-    let Some(stub) = input
-        .manifest
-        .stubs
-        .iter()
-        .find(|stub| stub.id.value == "cudart")
-    else {
+/// The stubs of a runtime that the package's libraries call: none if it is built with the runtime itself.
+fn stubs(input: &Input, output: &Output, runtime: &str) -> Stubs {
+    let mut stubs = input.manifest.stubs.iter();
+    let Some(stub) = stubs.find(|stub| stub.id.value == runtime) else {
         return Stubs::None;
     };
-    if !has_stub(input, "cudart") {
+    if input.plan.linked.iter().any(|name| name == runtime) {
         return Stubs::None;
     }
-    if !output.stubs.iter().any(|id| id == "cudart") {
+    if !output.stubs.iter().any(|id| id == runtime) {
         return Stubs::External;
     }
     match &output.stub_library {
         Some(path) if stub.library_type == LibraryType::Shared => Stubs::Shared(path.clone()),
         _ => Stubs::Static,
     }
-}
-
-/// Whether the package declares stubs of a library, and is not built with the library itself.
-fn has_stub(input: &Input, id: &str) -> bool {
-    let mut stubs = input.manifest.stubs.iter();
-    stubs.any(|stub| stub.id.value == id) && input.plan.linked.iter().all(|name| name != id)
 }

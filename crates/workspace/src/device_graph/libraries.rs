@@ -47,8 +47,15 @@ impl<'a> Builder<'a> {
             DeviceCode::Headers => {}
         }
         if declared.library_type == LibraryType::Shared {
-            let error = runtime::cudart_error(self.packages, index, declared);
-            self.device_graph.diagnostics.extend(error);
+            for vendor in [Vendor::Nvidia, Vendor::Amd] {
+                // An archive with unknown architectures is of CUDA.
+                let has_code = vendor.is_in(node.archs.iter().copied())
+                    || (vendor == Vendor::Nvidia && node.archs.is_empty());
+                let error = has_code
+                    .then(|| runtime::runtime_error(self.packages, index, declared, vendor))
+                    .flatten();
+                self.device_graph.diagnostics.extend(error);
+            }
         }
         node.version_of = self.names.is_shared(id).then(|| id.clone());
         let required = self.required(index, declared);

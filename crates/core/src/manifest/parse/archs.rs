@@ -98,8 +98,6 @@ pub(super) fn check_amd(
         "a module for AMD is no device link: `hipcc --genco` makes it from a source"
     } else if matches!(link.code, DeviceCode::External { .. }) {
         "objects of HIP that others compiled are not linked yet: write `sources`"
-    } else if link.library_type == LibraryType::Shared {
-        "device links for AMD are of static libraries only: write type = \"static\""
     } else if link.cudadevrt {
         "kernels of HIP cannot launch kernels: remove `cudadevrt`"
     } else {

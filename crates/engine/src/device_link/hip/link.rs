@@ -3,6 +3,7 @@
 //! Each object of clang's older driver has a constructor that registers the object's kernels in the code object at
 //! `__hip_fatbin<id>`, whose handle is in `__hip_gpubin_handle<id>`. The object leaves the first undefined, and if it has an
 //! id (LLVM 19, not 15) the second as well. All ids of a device link are one address here, so that its code is registered once.
+//! Objects in other images get the handle by functions ([`super::register`]).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,6 +17,7 @@ use super::super::metadata::DeviceLibrary;
 use super::super::nvcc_report::{printed, shell};
 use super::super::symbol_index;
 use super::Clang;
+use super::register::{self, FATBIN, HANDLE, ids};
 use crate::error::Error;
 use crate::files;
 use crate::fingerprint;
@@ -28,14 +30,28 @@ pub(in crate::device_link) struct LinkInputs<'a> {
     pub(in crate::device_link) store: Option<&'a Store>,
     pub(in crate::device_link) archs: &'a [Arch],
     pub(in crate::device_link) members: &'a [&'a DeviceLibrary],
+    /// Functions that objects in other images call; empty if there are none.
+    pub(in crate::device_link) functions: &'a [String],
     /// `OPT_LEVEL` of cargo: the device code is optimised here.
     pub(in crate::device_link) opt_level: &'a str,
     /// Directory of outputs.
     pub(in crate::device_link) dir: &'a Path,
 }
 
-/// Makes the object of a device link, unless it is up to date. `tools` compiles it for the host.
+/// Makes the objects of a device link, unless they are up to date. `tools` compiles them for the host.
 pub(in crate::device_link) fn link(
+    inputs: &LinkInputs,
+    tools: &dyn Fn() -> Result<Toolchain, Error>,
+) -> Result<Vec<PathBuf>, Error> {
+    let mut objects = vec![code_object(inputs, tools)?];
+    if !inputs.functions.is_empty() {
+        objects.push(register::link_object(inputs.functions, inputs.dir, tools)?);
+    }
+    Ok(objects)
+}
+
+/// Makes the object with the code.
+fn code_object(
     inputs: &LinkInputs,
     tools: &dyn Fn() -> Result<Toolchain, Error>,
 ) -> Result<PathBuf, Error> {
@@ -108,40 +124,17 @@ const SOURCE: &str = "hip_link.S";
 /// Assembly of the object that defines what the objects with these ids leave undefined.
 fn source(ids: &BTreeSet<String>) -> String {
     let label = |name: String| format!(".globl {name}\n.hidden {name}\n{name}:\n");
-    let codes: String = ids
-        .iter()
-        .map(|id| label(format!("{FATBIN}{id}")))
-        .collect();
-    let with_id = ids.iter().filter(|id| !id.is_empty());
-    let handles: String = with_id.map(|id| label(format!("{HANDLE}{id}"))).collect();
+    let labels = |prefix: &str| -> String {
+        let names = ids.iter().map(|id| format!("{prefix}{id}"));
+        names.map(label).collect()
+    };
+    let codes = label("gpustub_hip_code".to_owned()) + &labels(FATBIN);
+    let handles = label("gpustub_hip_handle".to_owned()) + &labels(HANDLE);
     // The code is aligned as clang's bundler aligns its entries.
     format!(
         ".section .hip_fatbin, \"a\"\n.p2align 12\n{codes}.incbin \"{CODE}\"\n\
          .bss\n.p2align 3\n{handles}.zero 8\n.section .note.GNU-stack, \"\"\n"
     )
-}
-
-/// The code object of an object; LLVM 15 has no ids.
-const FATBIN: &str = "__hip_fatbin";
-
-/// Its handle, which objects without an id define themselves.
-const HANDLE: &str = "__hip_gpubin_handle";
-
-/// Symbol that names the id of an object (`-cuid`), with an underscore in front.
-const CUID: &str = "__hip_cuid";
-
-/// Ids of the objects of archives, each once: an empty one for all objects without an id.
-fn ids(archives: &[PathBuf]) -> Result<BTreeSet<String>, Error> {
-    let mut ids = BTreeSet::new();
-    for archive in archives {
-        let names = symbol_index::names(archive).map_err(|e| files::unread(archive, &e))?;
-        for name in names.unwrap_or_default() {
-            let id = name.strip_prefix(CUID).map(str::to_owned);
-            let unnamed = (name == HANDLE).then(String::new);
-            ids.extend(id.or(unnamed));
-        }
-    }
-    Ok(ids)
 }
 
 /// Members of an archive that have an offload bundle, in their order.
@@ -225,7 +218,14 @@ mod tests {
             .collect();
         assert_eq!(
             names,
-            ["__hip_fatbin", "__hip_fatbin_1", "__hip_gpubin_handle_1"]
+            [
+                "__hip_fatbin",
+                "__hip_fatbin_1",
+                "__hip_gpubin_handle",
+                "__hip_gpubin_handle_1",
+                "gpustub_hip_code",
+                "gpustub_hip_handle",
+            ]
         );
     }
 }
