@@ -10,6 +10,7 @@ use std::process::Command;
 use gpustub_tests::Result;
 use gpustub_tests::cargo::gpustub;
 use gpustub_tests::command::{Ran, run, succeed};
+use gpustub_tests::components::component;
 use gpustub_tests::nvcc::{TOOLKIT_13, hip_recorder, recorder};
 use gpustub_tests::rdc::{Call, Library, Project, host};
 
@@ -493,9 +494,9 @@ const COMMANDS: &[(&[&str], usize, usize)] = &[
 ];
 
 /// Number of compilations and device links of a build by a clang whose runs are logged.
-fn counted(project: &Project, rocm: &Path, words: &[&str]) -> Result<(usize, usize)> {
+fn counted(project: &Project, words: &[&str]) -> Result<(usize, usize)> {
     let clang = project.path("the clang++");
-    let mut command = with_rocm(project.cargo(words), rocm);
+    let mut command = project.cargo(words);
     succeed(command.arg("-j2").env("HIPCXX", &clang))?;
     let calls = project.calls()?;
     let is_link = |call: &&Call| matches!(call, Call::Link(_));
@@ -507,22 +508,20 @@ fn counted(project: &Project, rocm: &Path, words: &[&str]) -> Result<(usize, usi
 #[ignore = "needs HIP's headers and device libraries: ./tests/run"]
 fn device_code_is_compiled_once_for_all_commands() -> Result<()> {
     let project = project()?;
-    let rocm = rocm(&project)?;
     let clang = Path::new("/usr/lib/llvm-19/bin/clang++");
     project.log_runs(&project.path("the clang++"), clang)?;
-    let mut sync = project.gpustub(&["sync", "--workspace"])?;
-    succeed(sync.env("ROCM_PATH", &rocm))?;
+    succeed(&mut project.gpustub(&["sync", "--workspace"])?)?;
     for (words, compilations, links) in COMMANDS {
-        let calls = counted(&project, &rocm, words)?;
+        let calls = counted(&project, words)?;
         assert_eq!(calls, (*compilations, *links), "{words:?}");
     }
 
     // Device libraries of another release, which clang does not list among the files that it reads.
-    let libraries = rocm.join("amdgcn/bitcode");
+    let libraries = project.rocm().join("amdgcn/bitcode");
     fs::remove_file(&libraries)?;
     let mut copy = Command::new("cp");
     let real = component("device-libs-5.2")?;
     succeed(copy.arg("-rL").arg(real).arg(&libraries))?;
-    assert_eq!(counted(&project, &rocm, &["build", "--workspace"])?, (2, 1));
+    assert_eq!(counted(&project, &["build", "--workspace"])?, (2, 1));
     Ok(())
 }

@@ -124,7 +124,8 @@ impl SharedBuild<'_> {
         if let (Some(nvcc), false) = (self.nvcc, cuda_members.is_empty()) {
             let object = link_dir.join("device_link.o");
             let compiler = (nvcc, self.context.store.as_ref());
-            let warnings = nvlink::link(compiler, planned, &cuda_members, &link_dir, &object, None)?;
+            let warnings =
+                nvlink::link(compiler, planned, &cuda_members, &link_dir, &object, None)?;
             directives.extend(warnings.into_iter().map(Directive::Warning));
             link_objects.push(object);
         }
@@ -157,6 +158,7 @@ impl SharedBuild<'_> {
     ) -> Result<Vec<PathBuf>, Error> {
         let inputs = hip::LinkInputs {
             clang,
+            store: self.context.store.as_ref(),
             archs: &Vendor::Amd.select(planned.archs.iter().copied()),
             members,
             functions: &hip_functions(members)?,

@@ -5,7 +5,7 @@ use super::values::{checked_strings, shorten};
 use crate::decode::{Decoder, Table, Value};
 use crate::diag::{INVALID_VALUE, MISSING_KEY};
 use crate::gpu_arch::{Arch, ArchKind, Vendor};
-use crate::manifest::{DeviceCode, DeviceLink, LibraryType};
+use crate::manifest::{DeviceCode, DeviceLink};
 use crate::spanned::Spanned;
 
 const LINK_ARCHS_HELP: &str = "write the GPUs that programs run on, such as [\"sm_90\"]; without the key \
