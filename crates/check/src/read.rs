@@ -19,7 +19,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use gpustub_core::diag::Origin;
-use gpustub_core::offload::{Container, OffloadCode};
+use gpustub_core::offload::{ContainerFormat, OffloadCode};
 use gpustub_image::{ObjectFacts, archive_members};
 use rawzip::ZipSliceArchive;
 
@@ -363,7 +363,7 @@ impl<'a> PackageReader<'a> {
                 Err(error) => return package.flaw(path, FlawKind::Archive, error.to_string()),
             };
             // A member that is a container is an object for clang's linker.
-            let content = match Container::of_file(member.data) {
+            let content = match ContainerFormat::of_file(member.data) {
                 Some(_) => Content::Object(Box::new(ObjectFacts {
                     offload: OffloadCode::read(member.data),
                     ..ObjectFacts::default()

@@ -10,7 +10,7 @@ use gpustub_core::diag::{
 use gpustub_core::directives::Directive;
 use gpustub_core::ids::Id;
 use gpustub_core::manifest::{self, Archive, in_out_dir};
-use gpustub_core::offload::{Container, OffloadCode};
+use gpustub_core::offload::OffloadCode;
 use gpustub_core::text::join;
 use gpustub_superarchive::{
     CanonicalBitcode, Conflict, Input, Layer, LayerId, LayerPosition, MemberPosition, Outcome,
@@ -203,11 +203,10 @@ fn packed_symbols(
         and_more(more),
         code.container
     );
-    let tool = match code.container {
-        Container::Binary => "llvm-offload-binary (before LLVM 22: clang-offload-packager)",
-        Container::Bundle | Container::CompressedBundle => "clang-offload-bundler -unbundle",
-    };
-    let help = format!("extract the code of each architecture, for a view of its own: {tool}");
+    let help = format!(
+        "extract the code of each architecture, for a view of its own: {}",
+        code.container.extractor()
+    );
     Diagnostic::warning(&NO_SYMBOLS, message).help(help)
 }
 
