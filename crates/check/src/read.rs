@@ -19,7 +19,8 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use gpustub_core::diag::Origin;
-use gpustub_core::offload::{ContainerFormat, OffloadCode};
+use gpustub_core::offload::{CodeKind, ContainerFormat};
+use gpustub_image::offload::offload_code;
 use gpustub_image::{ObjectFacts, archive_members};
 use rawzip::ZipSliceArchive;
 
@@ -182,7 +183,7 @@ impl<'a> PackageReader<'a> {
             format => {
                 let mut package = Package::new(name, ContainerKind::File);
                 package.size = source.size();
-                if format == Format::Other {
+                if format == Format::Other || CodeKind::of(source.head()?).is_for_device() {
                     package.flaw("", FlawKind::Skipped, why_skipped(source.head()?));
                 }
                 self.member(&mut package, file_name.to_owned(), source)?;
@@ -365,7 +366,7 @@ impl<'a> PackageReader<'a> {
             // A member that is a container is an object for clang's linker.
             let content = match ContainerFormat::of_file(member.data) {
                 Some(_) => Content::Object(Box::new(ObjectFacts {
-                    offload: OffloadCode::read(member.data),
+                    offload: offload_code(member.data),
                     ..ObjectFacts::default()
                 })),
                 None => content::of_elf(member.data, "", self.options.keep, &|_| ()),

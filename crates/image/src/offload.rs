@@ -7,11 +7,23 @@ mod unpack;
 
 use std::collections::BTreeSet;
 
-use gpustub_core::offload::{Container, ContainerFormat, OffloadCode};
+use gpustub_core::offload::{Container, ContainerFormat, OffloadCode, containers};
 
 pub use kpack::{KpackReference, kpack_archs, kpack_reference};
 #[cfg(feature = "unpack")]
 pub use unpack::{UnpackError, unpack, unpack_start};
+
+/// Device code for clang's linker, with the architectures of compressed bundles.
+pub fn offload_code(file: &[u8]) -> Option<OffloadCode> {
+    let mut code = OffloadCode::read(file)?;
+    if code.archs.is_empty() && code.container == ContainerFormat::CompressedBundle {
+        code.archs = containers(file)
+            .next()
+            .map(|bundle| archs(&bundle))
+            .unwrap_or_default();
+    }
+    Some(code)
+}
 
 /// Architectures of a container, also of compressed ones; none if they are unknown.
 pub fn archs(container: &Container<'_>) -> BTreeSet<String> {
@@ -32,7 +44,7 @@ fn compressed_archs(container: &Container<'_>) -> BTreeSet<String> {
     /// Limit above the table of any bundle, whose entries have about 60 bytes.
     const MAX_TABLE: usize = 1 << 16;
     let bundle = unpack_start(container, MAX_TABLE).unwrap_or_default();
-    OffloadCode::of(gpustub_core::offload::containers(&bundle))
+    OffloadCode::of(containers(&bundle))
         .map(|code| code.archs)
         .unwrap_or_default()
 }

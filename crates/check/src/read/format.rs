@@ -1,6 +1,6 @@
 //! Formats of files.
 
-use gpustub_core::offload::ContainerFormat;
+use gpustub_core::offload::{CodeKind, ContainerFormat};
 use gpustub_image::is_pe;
 
 use crate::package::ContainerKind;
@@ -66,8 +66,12 @@ pub(super) fn format(head: &[u8], path: &str, named: bool) -> Format {
 
 /// Reason for skipping a file of another format that is named on the command line.
 pub(super) fn why_skipped(head: &[u8]) -> String {
+    let code = CodeKind::of(head);
     match ContainerFormat::of_file(head) {
-        Some(container) => format!("{container}, whose device code is not checked"),
+        Some(format) => format!("{format}, whose device code is not checked"),
+        None if code.is_for_device() || code == CodeKind::Bitcode => {
+            format!("{code}, which is not checked: the host neither links nor loads it")
+        }
         None if head.starts_with(b"!<thin>\n") => {
             "a thin archive, which only names its objects: check their files".into()
         }

@@ -54,20 +54,26 @@ pub(super) fn object_ids(library: &str, archive: &Path) -> Result<ObjectIds, Box
     Err(Box::new(Diagnostic::error(&IO_ERROR, message).help(help)))
 }
 
-fn by_clang(library: &str, archive: &Path, object: &str) -> Diagnostic {
+fn by_clang(library: &str, archive: &Path, object: &str, code: &OffloadCode) -> Diagnostic {
+    let archs = match &Vec::from_iter(&code.archs)[..] {
+        [] => String::new(),
+        archs => format!(" for {}", join(archs, ", ")),
+    };
     let message = format!(
-        "device-link.{library}: {object} of {} has device code that clang compiled, which nvlink cannot read",
-        archive.display()
+        "device-link.{library}: the device code of {object}{archs} in {} is in {}, which nvlink cannot read",
+        archive.display(),
+        code.container
     );
-    let help = "compile its sources with nvcc, as `sources` of the library or with -rdc=true";
+    let help = "compile its sources as `sources` of the library, with nvcc or, for AMD, clang; for NVIDIA, `prebuilt` also \
+                takes objects of nvcc -rdc=true";
     Diagnostic::error(&DEVICE_LINK_ERROR, message).help(help)
 }
 
-/// Name of the first object of an archive that has device code in a container of clang.
-fn object_by_clang(archive: &Path) -> io::Result<Option<String>> {
+/// First object of an archive that has device code in a container of clang.
+fn object_by_clang(archive: &Path) -> io::Result<Option<(String, OffloadCode)>> {
     let mut object = None;
     symbol_index::visit_members(archive, MAX_SEARCH, &mut |name, member| {
-        object = OffloadCode::read(member).map(|_| name.to_owned());
+        object = OffloadCode::read(member).map(|code| (name.to_owned(), code));
         object.is_none()
     })?;
     Ok(object)
@@ -77,7 +83,7 @@ fn object_by_clang(archive: &Path) -> io::Result<Option<String>> {
 pub fn check_archive(library: &str, archive: &Path) -> Result<(), Box<Diagnostic>> {
     object_ids(library, archive)?;
     match object_by_clang(archive).map_err(|e| files::unread(archive, &e))? {
-        Some(object) => Err(Box::new(by_clang(library, archive, &object))),
+        Some((object, code)) => Err(Box::new(by_clang(library, archive, &object, &code))),
         None => Ok(()),
     }
 }
