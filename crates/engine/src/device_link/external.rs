@@ -81,11 +81,24 @@ fn object_by_clang(archive: &Path) -> io::Result<Option<(String, OffloadCode)>> 
 
 /// Checks that an archive built elsewhere can be linked.
 pub fn check_archive(library: &str, archive: &Path) -> Result<(), Box<Diagnostic>> {
-    object_ids(library, archive)?;
-    match object_by_clang(archive).map_err(|e| files::unread(archive, &e))? {
-        Some((object, code)) => Err(Box::new(by_clang(library, archive, &object, &code))),
-        None => Ok(()),
+    let ids = object_ids(library, archive);
+    // First, since containers that are members have no symbols, and no `ranlib` helps.
+    if let Ok(Some((object, code))) = object_by_clang(archive) {
+        return Err(Box::new(by_clang(library, archive, &object, &code)));
     }
+    let ids = ids?;
+    if ids.objects.is_empty() && ids.linked.is_empty() {
+        let message = format!(
+            "device-link.{library}: {} has no relocatable device code of CUDA",
+            archive.display()
+        );
+        let help = "compile its objects with nvcc -rdc=true; code of nvcc without this option needs no device link: link the \
+                    archive like any other, without a table";
+        return Err(Box::new(
+            Diagnostic::error(&DEVICE_LINK_ERROR, message).help(help),
+        ));
+    }
+    Ok(())
 }
 
 const HELP: &str = "list the archive's architectures in `archs` of the library, or build the archive for these as well";
