@@ -68,7 +68,8 @@ fn add_images(binary: &mut Container<'_>) -> Option<()> {
         let model = match number(entry, 2, 2)? {
             1 => Model::OpenMp,
             2 => Model::Cuda,
-            4 => Model::Hip,
+            // Since LLVM 20 the models are bits.
+            3 | 4 => Model::Hip,
             8 => Model::Sycl,
             _ => Model::Unknown,
         };

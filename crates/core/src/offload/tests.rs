@@ -77,7 +77,7 @@ fn fatbin(kind: u16, arch: u32, flags: u32, unpacked_size: u64) -> Vec<u8> {
 
 fn seeds() -> Vec<Vec<u8>> {
     vec![
-        binary(1, 4, "gfx90a"),
+        binary(1, 3, "gfx90a"),
         binary(2, 4, "gfx90a"),
         [binary(1, 2, "sm_80"), binary(3, 1, "sm_90")].concat(),
         bundle(&[
