@@ -424,7 +424,7 @@ fn heavy_containers_of_clang_are_named() -> Result<()> {
     );
     assert_eq!(
         check(dir, &["compressed.bc"])?[0],
-        "Skipped compressed.bc: a compressed offload bundle of clang, whose device code is not checked"
+        "Skipped compressed.bc: a compressed offload bundle of clang, which is not checked: the host neither links nor loads it"
     );
     Ok(())
 }
