@@ -30,7 +30,7 @@ fn bundle() -> Vec<u8> {
         file.extend(id.bytes());
     }
     file.resize(4096, 0);
-    file.extend((0..100_000_u64).map(|n| (n * n >> 7) as u8));
+    file.extend((0..100_000_u64).map(|n| ((n * n) >> 7) as u8));
     file
 }
 
