@@ -352,8 +352,8 @@ fn external_archives_are_checked() {
         expect(
             &finalize_error(&package),
             &[
-                "GpuStub.toml:3:12: error[device-link-error]: device-link.waves: clang.o of ",
-                "libwaves.a has device code that clang compiled, which nvlink cannot read",
+                "GpuStub.toml:3:12: error[device-link-error]: device-link.waves: clang.o in ",
+                "libwaves.a has device code in an offload binary of clang, which nvlink cannot read",
             ],
         );
     }

@@ -19,14 +19,15 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use gpustub_core::diag::Origin;
-use gpustub_core::offload::{Container, OffloadCode};
+use gpustub_core::offload::{CodeKind, ContainerFormat};
+use gpustub_image::offload::offload_code;
 use gpustub_image::{ObjectFacts, archive_members};
 use rawzip::ZipSliceArchive;
 
 use crate::display_path::printable;
 use crate::package::{ContainerKind, Content, Flaw, FlawKind, Member, Package};
 pub use content::KeepFn;
-use format::{Format, format, why_skipped};
+use format::{Format, form_of_device_code, format, why_skipped};
 use limits::{LIMITS, Limits, TOO_MANY};
 use members::MemberReader;
 use scratch::is_scratch_error;
@@ -182,7 +183,7 @@ impl<'a> PackageReader<'a> {
             format => {
                 let mut package = Package::new(name, ContainerKind::File);
                 package.size = source.size();
-                if format == Format::Other {
+                if format == Format::Other || CodeKind::of(source.head()?).is_for_device() {
                     package.flaw("", FlawKind::Skipped, why_skipped(source.head()?));
                 }
                 self.member(&mut package, file_name.to_owned(), source)?;
@@ -358,6 +359,8 @@ impl<'a> PackageReader<'a> {
             Ok(members) => members,
             Err(error) => return package.flaw(path, FlawKind::Archive, error.to_string()),
         };
+        let member_count = package.members.len();
+        let mut device_code = None;
         for member in members {
             if !self.limits.take_member() {
                 return package.flaw(path, FlawKind::Archive, TOO_MANY.into());
@@ -366,10 +369,14 @@ impl<'a> PackageReader<'a> {
                 Ok(member) => member,
                 Err(error) => return package.flaw(path, FlawKind::Archive, error.to_string()),
             };
+            if device_code.is_none() {
+                let form = form_of_device_code(member.data);
+                device_code = form.map(|form| format!("`{}` is {form}", printable(member.name)));
+            }
             // A member that is a container is an object for clang's linker.
-            let content = match Container::of_file(member.data) {
+            let content = match ContainerFormat::of_file(member.data) {
                 Some(_) => Content::Object(Box::new(ObjectFacts {
-                    offload: OffloadCode::read(member.data),
+                    offload: offload_code(member.data),
                     ..ObjectFacts::default()
                 })),
                 None => content::of_elf(member.data, "", self.options.keep, &|_| ()),
@@ -398,6 +405,12 @@ impl<'a> PackageReader<'a> {
                 size: member.data.len() as u64,
                 content,
             });
+        }
+        // Like a file that is named on the command line and not checked.
+        if let (Some(code), "", true) = (device_code, path, package.members.len() == member_count) {
+            let message =
+                format!("{code}, which is not checked: the host neither links nor loads it");
+            package.flaw(path, FlawKind::Skipped, message);
         }
     }
 }

@@ -5,6 +5,7 @@ mod bundled;
 mod container;
 mod device_link;
 mod dlopen_notes;
+mod kpack;
 mod label_mismatch;
 mod linkage;
 mod load_names;
@@ -49,6 +50,7 @@ pub static RULES: &[&Rule] = &[
     &device_link::MISSING_DEVICE_LINK,
     &dlopen_notes::MISSING_DLOPEN_NOTE,
     &workspace::MISSING_FALLBACK,
+    &kpack::MISSING_KPACK,
     &bundled::MISSING_NVRTC_BUILTINS,
     &workspace::MISSING_PROVIDER,
     &bundled::MISSING_REQUIRES_DIST,

@@ -1,5 +1,6 @@
 //! Super-archives: static libraries for many GPU families in one file.
 
+mod device_code;
 mod inputs;
 mod replace;
 mod super_archive;

@@ -18,8 +18,6 @@
 //!
 //! Objects of HIP have no ids in loaded sections. Dynamic symbols show those whose device link is in another image.
 
-mod fatbin;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -28,13 +26,13 @@ use object::read::elf::Rela;
 use object::{Endianness, ReadRef};
 
 use gpustub_core::gpu_arch::Arch;
+use gpustub_core::offload::{Container, ContainerFormat, containers_of};
 
 use crate::archive::archive_members;
-use crate::consumed::Reads;
+use crate::consumed::{FAULT_AROUND, Reads};
 use crate::elf::ElfImage;
 use crate::error::{Error, Problem};
 use crate::file::with_file;
-use fatbin::{Fatbin, fatbins, word};
 
 /// Relocatable device code, as far as device links are concerned.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -208,7 +206,7 @@ impl<'d> Sections<'d> {
             let list = match name {
                 b"__nv_module_id" => &mut sections.ids,
                 b"__nv_relfatbin" => &mut sections.objects,
-                b".nv_fatbin" => &mut sections.linked,
+                FATBINS => &mut sections.linked,
                 b".nvFatBinSegment" => &mut sections.wrappers,
                 name if HOST_NAMES.contains(&name) => &mut sections.host_names,
                 _ => continue,
@@ -357,4 +355,41 @@ fn read_hip(image: &ElfImage<'_>, code: &mut DeviceCode) {
             });
         }
     }
+}
+
+/// A fatbin and its address.
+struct Fatbin {
+    address: u64,
+    /// Architectures of the code; empty if there is code of an unknown kind, which may be for any architecture.
+    archs: BTreeSet<Arch>,
+}
+
+/// The fatbins of sections that begin at these addresses.
+fn fatbins<'d>(
+    sections: &'d [(u64, &'d [u8])],
+    reads: &'d Reads<'_>,
+) -> impl Iterator<Item = Fatbin> + 'd {
+    sections.iter().flat_map(move |&(start, data)| {
+        containers_of(FATBINS, data)
+            .take_while(|container| container.format == ContainerFormat::Fatbin)
+            .map(move |container| {
+                reads.count(FAULT_AROUND * (container.entries.len() + 1));
+                Fatbin {
+                    address: start.wrapping_add(container.offset as u64),
+                    archs: archs(&container).unwrap_or_default(),
+                }
+            })
+    })
+}
+
+/// Name of the section whose containers are loaded.
+const FATBINS: &[u8] = b".nv_fatbin";
+
+fn archs(container: &Container<'_>) -> Option<BTreeSet<Arch>> {
+    let entries = container.entries.iter();
+    entries.map(|entry| Arch::parse(&entry.arch)).collect()
+}
+
+fn word(data: &[u8], offset: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*data.get(offset..)?.first_chunk()?))
 }

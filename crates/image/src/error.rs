@@ -25,6 +25,8 @@ pub enum Problem {
     SymbolList,
     /// Another known kind of file: a PE image, a Mach-O image, LLVM bitcode.
     OtherFormat(&'static str),
+    /// Code for GPUs, in a container or for one GPU; with its form.
+    DeviceCode(String),
     /// An unknown kind of file.
     Unknown,
     /// The file ends before a part that its headers describe.
@@ -93,6 +95,9 @@ impl Error {
             Problem::OtherFormat(_) | Problem::Unknown => {
                 "give an ELF shared library, such as `libname.so.1`, a DLL, or its import library, such as `name.lib` or \
                  `libname.dll.a`".into()
+            }
+            Problem::DeviceCode(_) => {
+                "give the library for the host that loads this code: what a program links or opens".into()
             }
             Problem::Empty | Problem::Truncated(_) | Problem::Malformed(_) => {
                 "the file is damaged or still being written: unpack or install it again".into()
@@ -163,6 +168,7 @@ impl fmt::Display for Problem {
             ),
             Problem::SymbolList => f.write_str("is a symbol list already, not a library"),
             Problem::OtherFormat(format) => write!(f, "is {format}, not a shared library"),
+            Problem::DeviceCode(form) => write!(f, "is {form}, not a library for the host"),
             Problem::Unknown => {
                 f.write_str("is neither an ELF shared library nor a DLL or its import library")
             }

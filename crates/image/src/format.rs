@@ -1,5 +1,7 @@
 //! Kinds of files that are not ELF.
 
+use gpustub_core::offload::{CodeKind, ContainerFormat};
+
 use crate::error::Problem;
 
 /// Number of bytes that are scanned for a linker script, whose commands come early.
@@ -28,8 +30,13 @@ pub(crate) fn identify(bytes: &[u8]) -> Problem {
     if MACH_O.iter().any(|magic| bytes.starts_with(magic)) {
         return Problem::OtherFormat("a macOS (Mach-O) image");
     }
-    if bytes.starts_with(b"BC\xc0\xde") {
-        return Problem::OtherFormat("LLVM bitcode");
+    if let Some(format) = ContainerFormat::of_file(bytes) {
+        return Problem::DeviceCode(format.to_string());
+    }
+    match CodeKind::of(bytes) {
+        CodeKind::Bitcode => return Problem::OtherFormat("LLVM bitcode"),
+        kind if kind.is_for_device() => return Problem::DeviceCode(kind.to_string()),
+        _ => {}
     }
     if bytes.starts_with(b"@gpustub-symbols") {
         return Problem::SymbolList;
@@ -95,6 +102,8 @@ mod tests {
             (b"MZ\x90\0", Problem::OtherFormat("a Windows (PE) image")),
             (b"\xcf\xfa\xed\xfe\x07", Problem::OtherFormat("a macOS (Mach-O) image")),
             (b"BC\xc0\xde", Problem::OtherFormat("LLVM bitcode")),
+            (b"CCOB\x03\0", Problem::DeviceCode("a compressed offload bundle of clang".into())),
+            (b"//\n.version 8.0\n", Problem::DeviceCode("PTX of CUDA".into())),
             (b"@gpustub-symbols 1\n", Problem::SymbolList),
             (b"hello", Problem::Unknown),
             (b"\0\0GROUP ( libx.so )", Problem::Unknown),

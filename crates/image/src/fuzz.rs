@@ -1,7 +1,7 @@
 //! Properties that hold for any bytes: bodies of fuzz targets and of the tests with damaged files.
 
 use gpustub_core::diag::has_errors;
-use gpustub_core::offload::OffloadCode;
+use gpustub_core::offload::{OffloadCode, containers};
 use gpustub_core::symbols::SymbolList;
 
 use crate::archive::archive_members;
@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::ifs::to_ifs;
 use crate::image_facts::{ImageFacts, read_image};
 use crate::link_facts::read_link_facts;
+use crate::offload::{self, kpack_archs, kpack_reference};
 use crate::pe::{EditablePe, PeImage, is_pe, read_dll_symbols, read_import_library};
 use crate::relocatable::read_object;
 use crate::strings_scan::{code_may_contain, read_strings};
@@ -237,4 +238,30 @@ pub fn device(data: &[u8]) -> usize {
         id_count += code.modules.len() + code.links.len();
     }
     id_count
+}
+
+/// Reads the containers of device code in `data`, and panics if the result violates a property. Returns the number of
+/// their targets, also of compressed ones.
+#[doc(hidden)]
+pub fn offload(data: &[u8]) -> usize {
+    #[cfg(feature = "unpack")]
+    const MAX_UNPACKED: usize = 1 << 18;
+    let (mut size, mut target_count) = (0, 0);
+    for container in containers(data) {
+        size += container.data.len();
+        assert!(size <= 2 * data.len(), "sections may overlap once");
+        for entry in &container.entries {
+            let code = container.code(entry);
+            assert!(code.is_some() || !container.is_complete);
+        }
+        #[cfg(feature = "unpack")]
+        if let Ok(bundle) = offload::unpack(&container, MAX_UNPACKED) {
+            assert_eq!(bundle.len(), container.unpacked_size);
+            let start = offload::unpack_start(&container, 32);
+            assert_eq!(start.as_deref(), Ok(&bundle[..bundle.len().min(32)]));
+        }
+        target_count += offload::archs(&container).len();
+    }
+    let _ = kpack_reference(data);
+    target_count + kpack_archs(data).map_or(0, |archs| archs.len())
 }

@@ -13,6 +13,7 @@ use crate::elf::{ElfImage, Symbol, SymbolTable};
 use crate::error::{Error, Problem};
 use crate::file::with_file;
 use crate::link_facts::{LinkFacts, VersionNeeds, loader_facts};
+use crate::offload::{KpackReference, kpack_reference};
 use crate::pe::{PeImage, is_pe};
 use crate::strings::Strings;
 
@@ -89,6 +90,8 @@ pub struct ImageFacts {
     pub dlopen_notes: Vec<String>,
     /// Relocatable CUDA device code.
     pub device: DeviceCode,
+    /// Archives with its code for AMD's GPUs, if ROCm's tools moved it there.
+    pub kpack: Option<KpackReference>,
     /// Required level of x86-64: 3 for x86-64-v3. 0: not declared.
     pub x86_level: u8,
 }
@@ -139,6 +142,7 @@ fn image_facts(
     };
     let strings = image.strings()?;
     let mut facts = ImageFacts {
+        kpack: kpack(image),
         link: loader_facts(image, &strings)?,
         kind,
         ..ImageFacts::default()
@@ -336,4 +340,11 @@ fn hidden_functions(
     });
     facts.hidden.sort();
     facts.hidden.dedup();
+}
+
+/// Names of the image's kpack archives.
+fn kpack(image: &ElfImage<'_>) -> Option<KpackReference> {
+    let mut sections = image.named_sections()?;
+    let (_, section) = sections.find(|(name, _)| *name == b".rocm_kpack_ref")?;
+    kpack_reference(section.data(image.source)?)
 }

@@ -31,6 +31,7 @@ mod ifs;
 mod image_facts;
 mod link_facts;
 mod machine;
+pub mod offload;
 mod pe;
 mod relocatable;
 mod strings;

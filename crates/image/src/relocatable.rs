@@ -7,6 +7,7 @@ use crate::device::{DeviceCode, device_code};
 use crate::elf::ElfImage;
 use crate::error::Error;
 use crate::image_facts::{Import, Keep, is_function};
+use crate::offload::offload_code;
 
 /// An object file, as far as policy is concerned.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -33,7 +34,7 @@ pub fn read_object(image: &ElfImage<'_>, keep: Keep<'_>) -> Result<Option<Object
     let mut facts = ObjectFacts {
         machine: image.machine(),
         device: device_code(image, &Reads::unreported(image.data())),
-        offload: OffloadCode::read(image.data()),
+        offload: offload_code(image.data()),
         ..ObjectFacts::default()
     };
     let Some((table, strings)) = image.full_symbols() else {

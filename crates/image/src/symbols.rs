@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gpustub_core::offload::CodeKind;
 use gpustub_core::suggest::nearest;
 use gpustub_core::symbols::{Symbol, SymbolKind, SymbolList, is_name};
 use object::{Bytes, Endianness, elf};
@@ -60,6 +61,10 @@ pub(crate) fn check_machine(machine: &str, options: SymbolRequirements<'_>) -> R
 }
 
 fn exports(bytes: &[u8], options: SymbolRequirements<'_>) -> Result<SymbolList, Problem> {
+    let code = CodeKind::of(bytes);
+    if code.is_for_device() {
+        return Err(Problem::DeviceCode(code.to_string()));
+    }
     let image = ElfImage::undamaged(bytes)?;
     let machine = image.machine();
     check_machine(&machine, options)?;

@@ -1,6 +1,6 @@
 //! Formats of files.
 
-use gpustub_core::offload::Container;
+use gpustub_core::offload::{CodeKind, ContainerFormat};
 use gpustub_image::is_pe;
 
 use crate::package::ContainerKind;
@@ -64,10 +64,20 @@ pub(super) fn format(head: &[u8], path: &str, named: bool) -> Format {
     }
 }
 
+/// Form of a file of device code, by its first bytes.
+pub(super) fn form_of_device_code(head: &[u8]) -> Option<String> {
+    let code = CodeKind::of(head);
+    match ContainerFormat::of_file(head) {
+        Some(format) => Some(format.to_string()),
+        None if code.is_for_device() || code == CodeKind::Bitcode => Some(code.to_string()),
+        None => None,
+    }
+}
+
 /// Reason for skipping a file of another format that is named on the command line.
 pub(super) fn why_skipped(head: &[u8]) -> String {
-    match Container::of_file(head) {
-        Some(container) => format!("{container} by clang, whose device code is not checked"),
+    match form_of_device_code(head) {
+        Some(form) => format!("{form}, which is not checked: the host neither links nor loads it"),
         None if head.starts_with(b"!<thin>\n") => {
             "a thin archive, which only names its objects: check their files".into()
         }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::device_code;
 use gpustub_core::diag::{Diagnostic, IO_ERROR, MALFORMED_LIBRARY, MISSING_BUILD_FEATURE};
 use gpustub_superarchive::{Error, KnownMembers, Layer, Problem, Source};
 
@@ -30,7 +31,7 @@ impl MappedLayers {
         for layer in layers {
             let mut sources = Vec::new();
             for path in &layer.paths {
-                sources.push(Source::open(path).map_err(|error| diagnostic(&error))?);
+                sources.push(Source::open(path).map_err(|error| unopened(path, &error))?);
                 if Source::split_view(path).is_none() {
                     inputs.paths.push(path.clone());
                 }
@@ -62,6 +63,15 @@ impl MappedLayers {
         }
         Ok(layers)
     }
+}
+
+/// Diagnostic for an input that cannot be opened, or is no archive or object file.
+fn unopened(path: &Path, error: &Error) -> Box<Diagnostic> {
+    match error.problem() {
+        Problem::UnsupportedInput => device_code::unsupported(path).map(Box::new),
+        _ => None,
+    }
+    .unwrap_or_else(|| diagnostic(error))
 }
 
 /// Diagnostic for an unreadable input.

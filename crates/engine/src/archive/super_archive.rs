@@ -10,13 +10,12 @@ use gpustub_core::diag::{
 use gpustub_core::directives::Directive;
 use gpustub_core::ids::Id;
 use gpustub_core::manifest::{self, Archive, in_out_dir};
-use gpustub_core::offload::{Container, OffloadCode};
-use gpustub_core::text::join;
 use gpustub_superarchive::{
     CanonicalBitcode, Conflict, Input, Layer, LayerId, LayerPosition, MemberPosition, Outcome,
     Plan, Refusal, Request, Source, View, ViewId, WriteError, has_unknown_symbols,
 };
 
+use super::device_code::Hidden;
 use super::inputs::{LayerPaths, MappedLayers};
 use super::replace::replace;
 use crate::files;
@@ -137,22 +136,25 @@ pub fn request<'d>(archive: &Archive, layers: Vec<Layer<'d>>) -> Request<'d> {
     }
 }
 
-/// Reports members whose symbols are unknown, once for each layer: those with device code in a container of clang,
-/// and others.
+/// Reports members whose symbols are unknown, once for each layer and reason.
 pub fn unknown_symbols(layers: &[Layer<'_>]) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
     for layer in layers {
-        let mut packed: Vec<(&Input<'_>, OffloadCode)> = Vec::new();
+        let mut hidden: Vec<(Hidden, &Input<'_>, usize)> = Vec::new();
         let mut unknown = Vec::new();
         for member in &layer.members {
-            match packed_code(member) {
-                Some(code) => packed.push((member, code)),
+            match Hidden::of(member) {
+                Some(reason) => match hidden.iter().position(|(first, ..)| *first == reason) {
+                    Some(index) => hidden[index].2 += 1,
+                    None if hidden.len() < MAX_REASONS => hidden.push((reason, member, 0)),
+                    None => {}
+                },
                 None if has_unknown_symbols(member) => unknown.push(member),
                 None => {}
             }
         }
-        if let [(first, code), others @ ..] = &packed[..] {
-            warnings.push(packed_symbols(layer, first, code, others.len()));
+        for (reason, first, count) in &hidden {
+            warnings.push(reason.warning(layer, first, &and_more(*count)));
         }
         if let [first, others @ ..] = &unknown[..] {
             let message = format!(
@@ -169,47 +171,8 @@ pub fn unknown_symbols(layers: &[Layer<'_>]) -> Vec<Diagnostic> {
     warnings
 }
 
-/// Prefix of the symbol that clang adds to each host object of HIP (`clang/lib/CodeGen/CodeGenModule.cpp`).
-const HIP_UNIT: &[u8] = b"__hip_cuid_";
-
-/// Device code in a container of clang, of a member that defines no symbol itself.
-fn packed_code(member: &Input<'_>) -> Option<OffloadCode> {
-    let symbols = &member.symbols;
-    if symbols
-        .iter()
-        .all(|symbol| symbol.name.starts_with(HIP_UNIT))
-    {
-        OffloadCode::read(member.data)
-    } else {
-        None
-    }
-}
-
-fn packed_symbols(
-    layer: &Layer<'_>,
-    first: &Input<'_>,
-    code: &OffloadCode,
-    more: usize,
-) -> Diagnostic {
-    let archs = Vec::from_iter(&code.archs);
-    let archs = match &archs[..] {
-        [] => String::new(),
-        archs => format!(" for {}", join(archs, ", ")),
-    };
-    let message = format!(
-        "layer `{}`: the device code of `{}`{}{archs} is in {}: no view finds its symbols",
-        layer.name,
-        String::from_utf8_lossy(&first.name),
-        and_more(more),
-        code.container
-    );
-    let tool = match code.container {
-        Container::Binary => "llvm-offload-binary (before LLVM 22: clang-offload-packager)",
-        Container::Bundle | Container::CompressedBundle => "clang-offload-bundler -unbundle",
-    };
-    let help = format!("extract the code of each architecture, for a view of its own: {tool}");
-    Diagnostic::warning(&NO_SYMBOLS, message).help(help)
-}
+/// Maximum number of reasons for one layer; archives have members for one or two sets of architectures.
+const MAX_REASONS: usize = 4;
 
 /// Reports bitcode modules without a canonical form, once for each layer and reason.
 pub fn not_canonical(layers: &[Layer<'_>], canonical: &CanonicalBitcode) -> Vec<Diagnostic> {

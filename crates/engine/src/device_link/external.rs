@@ -11,7 +11,7 @@ use std::process::Command;
 
 use gpustub_core::diag::{DEVICE_LINK_ERROR, Diagnostic, IO_ERROR, MISSING_ARCH};
 use gpustub_core::gpu_arch::{Arch, ArchKind, chooses_archs};
-use gpustub_core::offload::OffloadCode;
+use gpustub_core::offload::{CodeKind, ContainerFormat, OffloadCode};
 use gpustub_core::text::join;
 
 use super::metadata::DeviceLibrary;
@@ -54,33 +54,63 @@ pub(super) fn object_ids(library: &str, archive: &Path) -> Result<ObjectIds, Box
     Err(Box::new(Diagnostic::error(&IO_ERROR, message).help(help)))
 }
 
-fn by_clang(library: &str, archive: &Path, object: &str) -> Diagnostic {
-    let message = format!(
-        "device-link.{library}: {object} of {} has device code that clang compiled, which nvlink cannot read",
-        archive.display()
-    );
-    let help = "compile its sources with nvcc, as `sources` of the library or with -rdc=true; or with clang's older driver \
-                (CUDA code only): --no-offload-new-driver";
-    Diagnostic::error(&DEVICE_LINK_ERROR, message).help(help)
+/// Description of the first object of an archive that has device code in another form than that of nvcc's objects.
+fn foreign_object(archive: &Path) -> io::Result<Option<String>> {
+    let mut description = None;
+    symbol_index::visit_members(archive, MAX_SEARCH, &mut |name, member| {
+        description = foreign_form(member).map(|form| {
+            format!(
+                "{name} in {} {form}, which nvlink cannot read",
+                archive.display()
+            )
+        });
+        description.is_none()
+    })?;
+    Ok(description)
 }
 
-/// Name of the first object of an archive that has device code in a container of clang.
-fn object_by_clang(archive: &Path) -> io::Result<Option<String>> {
-    let mut object = None;
-    symbol_index::visit_members(archive, MAX_SEARCH, &mut |name, member| {
-        object = OffloadCode::read(member).map(|_| name.to_owned());
-        object.is_none()
-    })?;
-    Ok(object)
+fn foreign_form(member: &[u8]) -> Option<String> {
+    if let Some(code) = OffloadCode::read(member) {
+        let archs = match &Vec::from_iter(&code.archs)[..] {
+            [] => String::new(),
+            archs => format!(" for {}", join(archs, ", ")),
+        };
+        return Some(format!("has device code{archs} in {}", code.container));
+    }
+    match (ContainerFormat::of_file(member), CodeKind::of(member)) {
+        (Some(format), _) => Some(format!("is {format}")),
+        (None, kind @ (CodeKind::Ptx | CodeKind::SpirV | CodeKind::CodeObject)) => {
+            Some(format!("is {kind}"))
+        }
+        _ => None,
+    }
 }
 
 /// Checks that an archive built elsewhere can be linked.
 pub fn check_archive(library: &str, archive: &Path) -> Result<(), Box<Diagnostic>> {
-    object_ids(library, archive)?;
-    match object_by_clang(archive).map_err(|e| files::unread(archive, &e))? {
-        Some(object) => Err(Box::new(by_clang(library, archive, &object))),
-        None => Ok(()),
+    let ids = object_ids(library, archive);
+    // First, since containers that are members have no symbols, and no `ranlib` helps.
+    if let Ok(Some(description)) = foreign_object(archive) {
+        let message = format!("device-link.{library}: {description}");
+        let help = "compile its sources as `sources` of the library, with nvcc or, for AMD, clang; for NVIDIA, `prebuilt` \
+                    also takes objects of nvcc -rdc=true, and of clang --no-offload-new-driver -fgpu-rdc";
+        return Err(Box::new(
+            Diagnostic::error(&DEVICE_LINK_ERROR, message).help(help),
+        ));
     }
+    let ids = ids?;
+    if ids.objects.is_empty() && ids.linked.is_empty() {
+        let message = format!(
+            "device-link.{library}: {} has no relocatable device code of CUDA",
+            archive.display()
+        );
+        let help = "compile its objects with nvcc -rdc=true; code of nvcc without this option needs no device link: link the \
+                    archive like any other, without a table";
+        return Err(Box::new(
+            Diagnostic::error(&DEVICE_LINK_ERROR, message).help(help),
+        ));
+    }
+    Ok(())
 }
 
 const HELP: &str = "list the archive's architectures in `archs` of the library, or build the archive for these as well";
