@@ -19,6 +19,7 @@ mod headers;
 #[cfg(unix)]
 mod interrupts;
 mod libraries;
+mod link_archs;
 mod offers;
 mod own;
 mod own_data;
