@@ -11,7 +11,8 @@ use gpustub_tests::Result;
 use gpustub_tests::cargo::gpustub;
 use gpustub_tests::command::{Ran, run, succeed};
 use gpustub_tests::nvcc::{TOOLKIT_13, hip_recorder, recorder};
-use gpustub_tests::rdc::{Library, Project, host};
+use gpustub_tests::opener::host;
+use gpustub_tests::rdc::{Library, Project};
 
 const ARCHS: &str = "\"gfx90a\", \"gfx1030\"";
 
