@@ -22,6 +22,7 @@ pub mod isolated;
 pub mod loader;
 pub mod msvc;
 pub mod nvcc;
+pub mod opener;
 pub mod pair;
 pub mod rdc;
 pub mod readme;

@@ -10,7 +10,7 @@ use gpustub_core::gpu_arch::Vendor;
 use gpustub_tests::command::succeed;
 use gpustub_tests::elf::symbols;
 use gpustub_tests::nvcc::{TOOLKIT_13, hip_recorder, recorder};
-use gpustub_tests::rdc::host;
+use gpustub_tests::opener::host;
 use gpustub_tests::{Result, hip, repository};
 
 /// Objects and device links, each made once.

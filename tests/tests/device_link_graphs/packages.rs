@@ -12,7 +12,8 @@ use gpustub_core::ids::Id;
 use gpustub_tests::Result;
 use gpustub_tests::command::{Ran, run};
 use gpustub_tests::nvcc::{TOOLKIT_13, hip_recorder, recorder};
-use gpustub_tests::rdc::{Library, Project, host};
+use gpustub_tests::opener::host;
+use gpustub_tests::rdc::{Library, Project};
 
 /// Whether packages can have these libraries: a program links the crate of a static library also if a
 /// shared library contains it, and the plan refuses two copies.

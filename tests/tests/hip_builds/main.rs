@@ -12,7 +12,8 @@ use gpustub_tests::cargo::gpustub;
 use gpustub_tests::command::{Ran, run, succeed};
 use gpustub_tests::components::component;
 use gpustub_tests::nvcc::{TOOLKIT_13, hip_recorder, recorder};
-use gpustub_tests::rdc::{Call, Library, Project, host};
+use gpustub_tests::opener::host;
+use gpustub_tests::rdc::{Call, Library, Project};
 
 const ARCHS: &str = "\"gfx90a\", \"gfx1030\"";
 

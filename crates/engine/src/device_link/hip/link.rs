@@ -205,6 +205,17 @@ mod tests {
         }
         let ids = ids(&archives).unwrap();
         assert_eq!(Vec::from_iter(&ids), ["", "_1"]);
+        for (archive, suffix) in archives
+            .iter()
+            .zip(["_library_my_lib", "_library_my_lib", "_1"])
+        {
+            let library = DeviceLibrary {
+                name: "my-lib".to_owned(),
+                archive: archive.clone(),
+                ..DeviceLibrary::default()
+            };
+            assert_eq!(register::suffixes(&library).unwrap(), [suffix]);
+        }
         fs::write(dir.join(SOURCE), source(&ids)).unwrap();
         run(dir, &["cc", "-c", SOURCE]);
         let names = Command::new("nm")
