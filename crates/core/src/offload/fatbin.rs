@@ -16,7 +16,8 @@
 //! for sm_100, sm_100a and sm_100f, since ptxas 13.0 (`tests/tests/device_images/objects.rs`).
 
 use super::bytes::number;
-use super::{CodeKind, Compression, Container, ContainerFormat, Entry, MAX_ENTRIES, Model};
+use super::code::CodeKind;
+use super::container::{Compression, Container, ContainerFormat, Entry, MAX_ENTRIES, Model};
 
 /// Minimum size of the headers of a container and of an entry.
 const HEADER: usize = 16;

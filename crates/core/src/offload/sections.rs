@@ -1,7 +1,7 @@
 //! Sections of ELF files with containers of device code.
 
 use super::bytes::{number, text};
-use super::{BUNDLE_MAGIC, KPACK_REFERENCE};
+use super::container::{BUNDLE_MAGIC, KPACK_REFERENCE};
 
 /// Sections whose contents are containers: of clang for its own linker, of HIP and CUDA for their runtimes, of CUDA
 /// for nvlink.

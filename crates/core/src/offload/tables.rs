@@ -1,10 +1,11 @@
 //! Tables of clang's containers.
 
 use super::bytes::{name, number, text};
-use super::{
-    BUNDLE_MAGIC, CodeKind, Compression, Container, ContainerFormat, Entry, MAX_ENTRIES, Model,
-    fatbin,
+use super::code::CodeKind;
+use super::container::{
+    BUNDLE_MAGIC, Compression, Container, ContainerFormat, Entry, MAX_ENTRIES, Model,
 };
+use super::fatbin;
 
 /// The container at the beginning of `data`, with as many bytes as belong to it.
 pub(super) fn read(data: &[u8]) -> Option<Container<'_>> {
