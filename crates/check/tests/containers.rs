@@ -154,6 +154,7 @@ fn read_sorts_directories_and_follows_no_links() {
             "  b/deep.whl other",
             "  b/demo.whl other",
             "  empty.so other",
+            "  ! pipe: a pipe, socket or device",
             "Wheel d/b/deep.whl",
             "  three.whl other",
             "Wheel d/b/deep.whl!three.whl",

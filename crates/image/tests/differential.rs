@@ -129,6 +129,28 @@ fn executables_as_in_readelf() {
     }
 }
 
+/// GNU ld writes a hash table from which the number of symbols cannot be read.
+#[test]
+fn imports_of_libraries_without_exports_are_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let c = directory.path().join("library.c");
+    let source = "int cuInit(unsigned);\n\
+        __attribute__((constructor)) static void start(void) { cuInit(0); }\n";
+    std::fs::write(&c, source).unwrap();
+    for style in ["gnu", "sysv", "both"] {
+        let library = directory.path().join(style);
+        let mut cc = Command::new("cc");
+        cc.args(["-shared", "-fPIC", "-nostdlib", "-fuse-ld=bfd", "-o"]);
+        run(cc
+            .arg(&library)
+            .arg(&c)
+            .arg(format!("-Wl,--hash-style={style}")));
+        let facts = gpustub_image::read_image_file(&library, &|_, _| true).unwrap();
+        let imports = Vec::from_iter(facts.imports.iter().map(|import| &import.name));
+        assert_eq!(imports, ["cuInit"], "{style}");
+    }
+}
+
 #[test]
 fn kinds_are_distinguished() {
     let directory = tempfile::tempdir().unwrap();

@@ -4,7 +4,7 @@ use object::elf;
 use object::read::elf::{FileHeader, GnuHashTable};
 use object::{Endianness, ReadRef};
 
-use super::{ElfImage, SymbolTable};
+use super::{ElfImage, Section, SymbolTable};
 use crate::error::Problem;
 
 impl<'d> ElfImage<'d> {
@@ -71,12 +71,8 @@ impl<'d> ElfImage<'d> {
             };
         }
         let Some(address) = self.tag(elf::DT_GNU_HASH) else {
-            let entry_size = SymbolTable::entry_size(self.is_64) as u64;
             return self
-                .sections_to_load()
-                .iter()
-                .find(|section| section.kind == elf::SHT_DYNSYM)
-                .and_then(|table| usize::try_from(table.size / entry_size).ok())
+                .section_count(self.sections_to_load())
                 .ok_or(Problem::Malformed("no hash table of symbols"));
         };
         let table = self.at_address(address)?;
@@ -85,17 +81,38 @@ impl<'d> ElfImage<'d> {
         } else {
             self.gnu_count::<elf::FileHeader32<Endianness>>(table)?
         };
-        Ok(usize::try_from(count).unwrap_or(usize::MAX))
+        match count {
+            GnuCount::Symbols(count) => Ok(usize::try_from(count).unwrap_or(usize::MAX)),
+            // All symbols are imports, which are not in it. GNU ld writes 1 as the number of these.
+            GnuCount::Imports(count) => Ok(self
+                .section_count(self.sections())
+                .unwrap_or(count as usize)),
+        }
+    }
+
+    /// Number of symbols in the section of dynamic symbols.
+    fn section_count(&self, sections: &[Section]) -> Option<usize> {
+        let entry_size = SymbolTable::entry_size(self.is_64) as u64;
+        let mut sections = sections.iter();
+        let table = sections.find(|section| section.kind == elf::SHT_DYNSYM)?;
+        usize::try_from(table.size / entry_size).ok()
     }
 
     fn gnu_count<Elf: FileHeader<Endian = Endianness>>(
         &self,
         table: &[u8],
-    ) -> Result<u32, Problem> {
+    ) -> Result<GnuCount, Problem> {
         let table = GnuHashTable::<Elf>::parse(self.endian, table)
             .map_err(|_| Problem::Malformed("GNU hash table is too short"))?;
-        // An empty table: all symbols are imports, which are not in it.
         let count = table.symbol_table_length(self.endian);
-        Ok(count.unwrap_or(table.symbol_base()))
+        Ok(count.map_or(GnuCount::Imports(table.symbol_base()), GnuCount::Symbols))
     }
+}
+
+/// Number of symbols by a GNU hash table.
+enum GnuCount {
+    /// Of all symbols.
+    Symbols(u32),
+    /// Of the symbols before those of an empty table.
+    Imports(u32),
 }
