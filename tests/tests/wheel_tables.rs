@@ -31,6 +31,7 @@ struct Cases {
     unlisted: BTreeMap<String, String>,
     not_for_gpus: BTreeMap<String, String>,
     other_directories: BTreeMap<String, String>,
+    other_wheels: BTreeMap<String, String>,
 }
 
 /// A shared library in a wheel.
@@ -185,10 +186,10 @@ impl<'a> Comparison<'a> {
                     file.directory == *directory && stubbed == Some(library)
                 });
                 if !is_there {
-                    self.unexplained.push(format!(
-                        "manifests/{}.toml: no newest wheel has it in {directory}",
-                        library.id
-                    ));
+                    let id = &library.id;
+                    let message =
+                        format!("manifests/{id}.toml: no newest wheel has it in {directory}");
+                    self.differs(&self.cases.other_wheels, directory, message);
                 }
             }
         }
@@ -202,6 +203,7 @@ impl<'a> Comparison<'a> {
             &cases.unlisted,
             &cases.not_for_gpus,
             &cases.other_directories,
+            &cases.other_wheels,
         ] {
             let rows = reasons.keys().map(String::as_str);
             let stale = rows.filter(|row| !self.explaining.contains(row));
