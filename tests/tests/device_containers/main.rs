@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use gpustub_core::offload::{CodeKind, Container, containers};
+use gpustub_core::offload::{CodeKind, Container, Model, containers};
 use gpustub_image::offload::{archs, unpack_start};
 use gpustub_tests::cargo::gpustub;
 use gpustub_tests::command::{run, succeed};
@@ -37,7 +37,7 @@ fn line(container: &Container<'_>) -> String {
     }
     let mut table = Vec::new();
     for entry in &container.entries {
-        let target = format!("{:?} {}", entry.model, entry.arch);
+        let target = format!("{} {}", model_name(entry.model), entry.arch);
         let mut text = format!("{} ({})", target.trim_end(), entry.code);
         if let Some(compression) = entry.compression {
             text += &format!(" {compression:?}");
@@ -52,6 +52,17 @@ fn line(container: &Container<'_>) -> String {
         table.extend(archs(container));
     }
     format!("{line}: {}", table.join(", "))
+}
+
+fn model_name(model: Model) -> &'static str {
+    match model {
+        Model::Host => "host",
+        Model::Cuda => "CUDA",
+        Model::Hip => "HIP",
+        Model::OpenMp => "OpenMP",
+        Model::Sycl => "SYCL",
+        Model::Unknown => "unknown model",
+    }
 }
 
 /// What a command prints about a file, without sizes, paths of the test and the lines that quote `GpuStub.toml`.
@@ -75,7 +86,7 @@ fn says(directory: &Path, words: &[&str]) -> Result<String> {
         }
     }
     let text = lines
-        .join(" ")
+        .join(" <br> ")
         .replace(&format!("{}/", directory.display()), "");
     let words: Vec<&str> = text.split(' ').collect();
     let is_size = |index: usize| {
