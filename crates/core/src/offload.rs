@@ -2,7 +2,7 @@
 //!
 //! | container | begins with | also | made by, and described in |
 //! |---|---|---|---|
-//! | fatbin | `50 ED 55 BA` | sections `.nv_fatbin`, `__nv_relfatbin` | CUDA's `fatbinary`; [`fatbin`] |
+//! | fatbin | `50 ED 55 BA` | sections `.nv_fatbin`, `__nv_relfatbin` | CUDA's `fatbinary`; `fatbin.rs` |
 //! | offload binary | `10 FF 10 AD` | sections `.llvm.offloading` | clang; `llvm/Object/OffloadBinary.h` |
 //! | offload bundle | `__CLANG_OFFLOAD_BUNDLE__` | sections `.hip_fatbin`, names of sections | clang; `clang/docs/ClangOffloadBundler.rst` |
 //! | compressed offload bundle | `CCOB` | sections `.hip_fatbin` | clang; the same document |

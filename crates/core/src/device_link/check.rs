@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::graph::{Node, NodeForm, NodeId};
+use super::graph::{Node, NodeForm, NodeId, NodeKind};
 use super::plan::{LinkPlan, LinkRole, arch_names};
 use crate::diag::{
     DEVICE_CODE_IN_BUILD_SCRIPT, DEVICE_LINKED_ARCHIVE, DUPLICATE_DEVICE_SYMBOL, Diagnostic,
     INDIRECT_DEVICE_LIBRARY, MISSING_ARCH, MISSING_PTX, OBJECT_LIBRARY, listing,
 };
-use crate::gpu_arch::Arch;
+use crate::gpu_arch::{Arch, Vendor};
 
 /// Checks all nodes and device links of a plan.
 pub(super) fn check_nodes(plan: &LinkPlan<'_>) -> Vec<Diagnostic> {
@@ -251,17 +251,31 @@ impl LinkFaults {
         }
         for (MissingArchs { library, missing }, ids) in self.missing_archs {
             let node = plan.node(library);
+            let names = arch_names(&missing);
+            let silence = if Vendor::Nvidia.is_in(missing.iter().copied()) {
+                " (nvlink only warns)"
+            } else {
+                ""
+            };
             let message = format!(
-                "`{}` has {}; the device link of {} needs {} (nvlink only warns)",
+                "`{}` has {}; the device link of {} needs {names}{silence}",
                 node.name,
                 arch_names(&node.archs),
                 listing(&plan.link_names(&ids)),
-                arch_names(&missing)
             );
+            let is_requested = ids.iter().any(|&id| {
+                let program = plan.node(id);
+                program.kind != NodeKind::Rdc
+                    && missing.iter().all(|arch| program.archs.contains(arch))
+            });
+            let alternative = if is_requested {
+                "remove it from `link-archs` of the program"
+            } else {
+                "do not request it"
+            };
             let help = format!(
-                "compile `{}` for {} as well, or do not request it",
-                node.name,
-                arch_names(&missing)
+                "compile `{}` for {names} as well, or {alternative}",
+                node.name
             );
             let error = Diagnostic::error(&MISSING_ARCH, message).help(help);
             diagnostics.push(node.with_origin(error));

@@ -1,6 +1,6 @@
 //! Architectures that the environment requests for all packages of a build, in place of those of their tables.
 
-use gpustub_core::diag::INVALID_VALUE;
+use gpustub_core::diag::{DEVICE_LINK_ERROR, INVALID_VALUE, MISSING_ARCH, NVCC_ERROR};
 use gpustub_core::gpu_arch::Arch;
 use gpustub_core::manifest::{DeviceCode, DeviceLink, Manifest, Spanned};
 
@@ -11,12 +11,25 @@ use crate::error::Error;
 const NAME: &str = "GPUSTUB_DEVICE_ARCHS";
 
 /// The manifest with the requested architectures, if the variable is set. A table keeps its vendors: one for CUDA alone is
-/// not compiled for AMD. The device links of programs are then for what their libraries were compiled for.
+/// not compiled for AMD, and code for AMD stays as it is if the variable names none of its architectures. The device links of programs are then for what their libraries were compiled for.
 pub(crate) fn apply(env: &Env, mut manifest: Manifest) -> Result<Manifest, Error> {
     if !manifest.device_links.is_empty() || !manifest.link_archs.is_empty() {
         request(&mut manifest, &read(env)?);
     }
     Ok(manifest)
+}
+
+/// Names the variable, if an error may be about its architectures: positions are those of the replaced ones.
+pub(super) fn explain(env: &Env, error: Error) -> Error {
+    let value = env.peek(NAME).filter(|value| !value.is_empty());
+    let codes = [&MISSING_ARCH, &NVCC_ERROR, &DEVICE_LINK_ERROR];
+    match (value, error.code()) {
+        (Some(value), Some(code)) if codes.contains(&code) => error.help(format!(
+            "the architectures of this build are those of {NAME}={}; without it they are those of the tables",
+            value.to_string_lossy()
+        )),
+        _ => error,
+    }
 }
 
 fn request(manifest: &mut Manifest, requested: &[Arch]) {
@@ -50,13 +63,16 @@ fn replace(library: &mut DeviceLink, requested: &[Arch]) {
     let is_of_declared_vendor =
         |arch: &Arch| arch.vendor().is_in(declared.iter().map(|arch| arch.value));
     let requested = requested.iter().copied();
-    let archs: Vec<Arch> = requested.filter(is_of_declared_vendor).collect();
+    let requested: Vec<Arch> = requested.filter(is_of_declared_vendor).collect();
     // A finished archive has the code that it has: its device link is for what this serves.
     let is_served = |arch: &Arch| declared.iter().any(|declared| declared.value.serves(*arch));
     let is_external = matches!(library.code, DeviceCode::External { .. });
-    if archs.is_empty() || is_external && !archs.iter().all(is_served) {
+    if is_external && !requested.iter().all(is_served) {
         return;
     }
+    let mut archs = Vec::from_iter(declared.iter().map(|arch| arch.value));
+    archs.retain(|arch| !arch.vendor().is_in(requested.iter().copied()));
+    archs.extend(requested);
     library.archs = archs
         .into_iter()
         .map(|value| Spanned {
@@ -85,7 +101,12 @@ mod tests {
                 "gfx942,sm_86",
                 "gfx942 sm_86",
             ),
-            ("sources = ['a.cu']", "'sm_80', 'gfx90a'", "sm_86", "sm_86"),
+            (
+                "sources = ['a.cu']",
+                "'sm_80', 'gfx90a', 'gfx1030'",
+                "sm_86",
+                "gfx90a gfx1030 sm_86",
+            ),
             ("sources = ['a.cu']", "'gfx90a'", "sm_86", "gfx90a"),
             ("sources = ['a.cu']", "'sm_80'", "", "sm_80"),
             ("prebuilt = 'a.a'", "'sm_80', 'sm_90'", "sm_86", "sm_86"),

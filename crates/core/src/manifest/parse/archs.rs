@@ -64,7 +64,9 @@ fn arch_list(
             let message = format!("`{}` takes {}, not {short_name:?}", list.name, Arch::TAKES);
             // `80`, `8.0` and `sm80` identify the intended one.
             let digits: String = short_name.chars().filter(char::is_ascii_digit).collect();
-            let meant = Arch::parse(&format!("sm_{digits}"));
+            let is_virtual = short_name.starts_with("compute");
+            let prefix = if is_virtual { "compute" } else { "sm" };
+            let meant = Arch::parse(&format!("{prefix}_{digits}"));
             let help = meant
                 .filter(|_| !short_name.starts_with("gfx"))
                 .map(|arch| format!("did you mean \"{arch}\"?"));
