@@ -1,6 +1,7 @@
 //! Cargo projects with relocatable CUDA code, and an nvcc that logs its runs.
 
-use std::borrow::Cow;
+mod call;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -14,6 +15,8 @@ use crate::components::target_dir;
 use crate::nvcc::Toolkit;
 use crate::scratch::scratch;
 use crate::{Failure, Result, repository};
+
+pub use call::Call;
 
 /// A cargo workspace in a new directory, with a toolkit beside it. All paths contain spaces.
 #[derive(Debug)]
@@ -45,19 +48,6 @@ impl<'a> Library<'a> {
             archs: "\"sm_80\"",
         }
     }
-}
-
-/// Run of nvcc or clang.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Call {
-    /// Compilation of the source with this file name.
-    Compile(String),
-    /// Device link, by the package whose build script ran it.
-    Link(String),
-    /// Device link of the module of this name.
-    Module(String),
-    /// Arguments of any other run.
-    Other(String),
 }
 
 impl Project {
@@ -353,7 +343,7 @@ impl Project {
             .read_log()?
             .lines()
             .filter_map(|line| line.strip_prefix("begin\t"))
-            .map(call)
+            .map(Call::parse)
             .collect();
         calls.sort();
         Ok(calls)
@@ -442,46 +432,6 @@ pub fn executable(path: &Path, text: &str) -> Result<()> {
         path,
         fs::Permissions::from_mode(0o755),
     )?)
-}
-
-/// Package of a directory below its OUT_DIR.
-fn package_of(directory: &Path, depth: usize) -> String {
-    let name = directory
-        .components()
-        .nth_back(depth)
-        .map_or(Cow::Borrowed(""), |name| name.as_os_str().to_string_lossy());
-    let (package, _) = name.rsplit_once('-').unwrap_or((&name, ""));
-    package.to_owned()
-}
-
-fn call(line: &str) -> Call {
-    let (directory, arguments) = line.split_once('\t').unwrap_or((line, ""));
-    let directory = Path::new(directory);
-    let words: Vec<&str> = arguments.split(' ').collect();
-    let is_module = ["-fatbin", "-cubin", "-ptx"]
-        .iter()
-        .any(|option| words.contains(option));
-    if words.contains(&"-dlink") {
-        if is_module {
-            // …/out/gpustub/device-link/modules/<name>
-            let name = directory.file_name().unwrap_or_default();
-            return Call::Module(name.to_string_lossy().into_owned());
-        }
-        // …/build/<package>-<hash>/out/gpustub/device-link/link
-        return Call::Link(package_of(directory, 4));
-    }
-    if words.contains(&"--hip-link") {
-        // …/build/<package>-<hash>/out/gpustub/device-link/link/hip
-        return Call::Link(package_of(directory, 5));
-    }
-    let is_source = |word: &&&str| word.ends_with(".cu") || word.ends_with(".hip");
-    match words.iter().find(is_source) {
-        Some(source) if words.contains(&"-c") || is_module => {
-            let (_, name) = source.rsplit_once('/').unwrap_or(("", source));
-            Call::Compile(name.to_owned())
-        }
-        _ => Call::Other(arguments.to_owned()),
-    }
 }
 
 /// Target directory in which gpustub-build is built.

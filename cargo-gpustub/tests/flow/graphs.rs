@@ -114,7 +114,7 @@ fn a_graph_as_json() {
     let archive = serde_json::json!({"item": "archive", "node": "A"});
     assert_eq!(
         nodes[3]["device_link"],
-        serde_json::json!({"inputs": ["A", "B"], "archs": ["sm_80"], "lto": false, "exports": ["B"]})
+        serde_json::json!({"inputs": ["A", "B"], "archs": ["sm_80"], "lto": false, "ptx": null, "exports": ["B"]})
     );
     assert_eq!(nodes[3]["host_link"][1], archive);
     assert_eq!(nodes[4]["device_link"]["exports"], serde_json::json!(["B"]));

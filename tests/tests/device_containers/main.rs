@@ -1,5 +1,5 @@
-//! Containers of device code, made by their real tools: what each command says of them, as `docs/device-code.md` has it,
-//! and what other tools read. `BLESS=1` rewrites the page's rows.
+//! Containers of device code, made by their real tools: what each command says of them, as `tests/cases/device-code.md` has it,
+//! and what other tools read. `BLESS=1` rewrites its rows.
 
 mod differential;
 mod inputs;
@@ -8,6 +8,7 @@ mod unpack;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use gpustub_core::offload::{CodeKind, Container, Model, containers};
 use gpustub_image::offload::{archs, unpack_start};
@@ -176,7 +177,10 @@ fn row(directory: &Path, input: &Input) -> Result<String> {
 
 /// Compares the rows of these inputs with those of the page.
 fn compare(inputs: &[Input]) -> Result<()> {
-    let page_path = repository().join("docs/device-code.md");
+    /// Two tests write the page.
+    static PAGE: Mutex<()> = Mutex::new(());
+    let _lock = PAGE.lock().unwrap_or_else(PoisonError::into_inner);
+    let page_path = repository().join("tests/cases/device-code.md");
     let mut page = fs::read_to_string(&page_path)?;
     let directory = scratch()?;
     let maker = Maker::new(directory.path())?;
@@ -214,7 +218,7 @@ fn compare(inputs: &[Input]) -> Result<()> {
     }
     assert!(
         wrong.is_empty(),
-        "not as in docs/device-code.md:\n{}",
+        "not as in tests/cases/device-code.md:\n{}",
         wrong.join("\n")
     );
     Ok(())

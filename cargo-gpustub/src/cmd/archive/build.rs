@@ -340,15 +340,19 @@ fn refuse_input(output: &Path, inputs: &MappedLayers) -> Result<()> {
             continue;
         };
         if Some(&input) == file.as_ref() || Some(&input) == directory.as_ref() {
-            let message = if path.is_dir() {
-                format!(
-                    "the output is in `{}`, which is one of the inputs",
-                    slashes(path)
+            let path_text = slashes(path);
+            let (message, help) = if path.is_dir() {
+                (
+                    format!("the output is in `{path_text}`, which is one of the inputs"),
+                    "write it elsewhere: `-o ../all.a`".to_owned(),
                 )
             } else {
-                format!("`{}` is one of the inputs", slashes(path))
+                (
+                    format!("`{path_text}` is one of the inputs"),
+                    format!("write another file, or name the views to keep: `{path_text}:VIEW`"),
+                )
             };
-            return Err(Error::new(message).help("write another file: `-o all.a`"));
+            return Err(Error::new(message).help(help));
         }
     }
     Ok(())
