@@ -14,17 +14,27 @@ const NAME: &str = "GPUSTUB_DEVICE_ARCHS";
 /// not compiled for AMD. The device links of programs are then for what their libraries were compiled for.
 pub(crate) fn apply(env: &Env, mut manifest: Manifest) -> Result<Manifest, Error> {
     if !manifest.device_links.is_empty() || !manifest.link_archs.is_empty() {
-        request(&mut manifest, &read(env)?);
+        request(&mut manifest, &read(env)?)?;
     }
     Ok(manifest)
 }
 
-fn request(manifest: &mut Manifest, requested: &[Arch]) {
+fn request(manifest: &mut Manifest, requested: &[Arch]) -> Result<(), Error> {
     let link_archs = &mut manifest.link_archs;
     link_archs.retain(|arch| !arch.value.vendor().is_in(requested.iter().copied()));
     for library in &mut manifest.device_links {
         replace(library, requested);
+        // Other architectures were those of the table, whose errors are reported elsewhere.
+        let mut uncompilable = library.uncompilable().into_iter();
+        if let Some((arch, help)) = uncompilable.find(|(arch, _)| requested.contains(&arch.value)) {
+            let message = format!(
+                "the environment variable {NAME} names `{}`, and device-link.{} has compiler = \"clang\"",
+                arch.value, library.name.value
+            );
+            return Err(Error::new(&INVALID_VALUE, message).help(help));
+        }
     }
+    Ok(())
 }
 
 fn read(env: &Env) -> Result<Vec<Arch>, Error> {
@@ -100,7 +110,7 @@ mod tests {
             let (mut manifest, diagnostics) = Manifest::parse("GpuStub.toml", &text);
             assert_eq!(diagnostics, []);
             let names = requested.split(',').filter_map(Arch::parse);
-            request(&mut manifest, &Vec::from_iter(names));
+            request(&mut manifest, &Vec::from_iter(names)).unwrap();
             let archs = words(&manifest.device_links[0].archs);
             assert_eq!(archs, expected, "{code} {declared} {requested}");
         }
@@ -117,12 +127,33 @@ mod tests {
             let (mut manifest, diagnostics) = Manifest::parse("GpuStub.toml", &text);
             assert_eq!(diagnostics, []);
             let names = requested.split(',').filter_map(Arch::parse);
-            request(&mut manifest, &Vec::from_iter(names));
+            request(&mut manifest, &Vec::from_iter(names)).unwrap();
             assert_eq!(
                 words(&manifest.link_archs),
                 expected,
                 "{declared} {requested}"
             );
+        }
+    }
+
+    #[test]
+    fn clang_compiles_for_the_requested_architectures() {
+        for (requested, expected) in [
+            ("sm_90,compute_90", ""),
+            ("gfx90a,lto_90", "`lto_90`"),
+            ("sm_90,compute_80", "`compute_80`"),
+        ] {
+            let table = "sources = ['a.cu']\narchs = ['sm_80', 'compute_80']\ncompiler = 'clang'\n";
+            let text = format!("schema = 1\n[device-link.a]\n{table}");
+            let (mut manifest, diagnostics) = Manifest::parse("GpuStub.toml", &text);
+            assert_eq!(diagnostics, []);
+            let names = requested.split(',').filter_map(Arch::parse);
+            let result = request(&mut manifest, &Vec::from_iter(names));
+            let message = result
+                .err()
+                .map_or(String::new(), |error| error.to_string());
+            assert_eq!(message.is_empty(), expected.is_empty(), "{message}");
+            assert!(message.contains(expected) && message.contains(NAME) != expected.is_empty());
         }
     }
 
