@@ -17,7 +17,6 @@
 //! commands itself.
 
 mod hash;
-mod lock;
 mod prune;
 mod record;
 mod shadows;
@@ -28,8 +27,8 @@ use std::process::Command;
 use std::time::SystemTime;
 
 use crate::files;
+use crate::lock::Lock;
 use hash::{Hashes, hash_text};
-use lock::Lock;
 use record::{ABSENT, FILE_NAME, Record};
 use shadows::Search;
 
