@@ -1,6 +1,6 @@
 //! Architectures that the environment requests for all packages of a build, in place of those of their tables.
 
-use gpustub_core::diag::INVALID_VALUE;
+use gpustub_core::diag::{INVALID_VALUE, MISSING_ARCH};
 use gpustub_core::gpu_arch::Arch;
 use gpustub_core::manifest::{DeviceCode, DeviceLink, Manifest, Spanned};
 
@@ -35,6 +35,18 @@ fn request(manifest: &mut Manifest, requested: &[Arch]) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Names the variable in an error about architectures, whose cause may be the table or the variable.
+pub(super) fn explain(env: &Env, error: Error) -> Error {
+    let value = env.get(NAME).filter(|value| !value.is_empty());
+    match value.filter(|_| error.code() == Some(&MISSING_ARCH)) {
+        Some(value) => error.help(format!(
+            "the environment variable {NAME} is `{}`, in place of the `archs` of tables: unset it, or add to it",
+            value.to_string_lossy()
+        )),
+        None => error,
+    }
 }
 
 fn read(env: &Env) -> Result<Vec<Arch>, Error> {

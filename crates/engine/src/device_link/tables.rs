@@ -9,7 +9,7 @@ use gpustub_core::manifest::LibraryType;
 use super::context::Context;
 use super::metadata::Stubs;
 use super::modules::build_empty_declared;
-use super::{Delivery, disabled, exports, final_link, libraries};
+use super::{Delivery, disabled, exports, final_link, libraries, requested};
 use crate::error::Error;
 use crate::input::Input;
 use crate::output::Output;
@@ -86,11 +86,13 @@ pub(crate) fn build_declared(
         tools: &|| settings.toolchain(&target, &dir),
         linker: &|| settings.linker(&target, &dir),
     };
-    let closure = libraries::build_all(&context, &declared, &modules, &mut output.directives)?;
-    let Some(delivery) = settings.delivery else {
-        return Ok(());
-    };
-    final_link::link(&context, &closure, delivery, &mut output.directives)
+    let directives = &mut output.directives;
+    libraries::build_all(&context, &declared, &modules, directives)
+        .and_then(|closure| match settings.delivery {
+            Some(delivery) => final_link::link(&context, &closure, delivery, directives),
+            None => Ok(()),
+        })
+        .map_err(|error| requested::explain(&settings.env, error))
 }
 
 /// The stubs of a runtime that the package's libraries call: none if it is built with the runtime itself.
