@@ -8,7 +8,7 @@ use crate::diag::{
     DEVICE_CODE_IN_BUILD_SCRIPT, DEVICE_LINKED_ARCHIVE, DUPLICATE_DEVICE_SYMBOL, Diagnostic,
     INDIRECT_DEVICE_LIBRARY, MISSING_ARCH, MISSING_PTX, OBJECT_LIBRARY, listing,
 };
-use crate::gpu_arch::Arch;
+use crate::gpu_arch::{Arch, Vendor};
 
 /// Checks all nodes and device links of a plan.
 pub(super) fn check_nodes(plan: &LinkPlan<'_>) -> Vec<Diagnostic> {
@@ -251,8 +251,13 @@ impl LinkFaults {
         }
         for (MissingArchs { library, missing }, ids) in self.missing_archs {
             let node = plan.node(library);
+            let linker = if Vendor::Nvidia.is_in(missing.iter().copied()) {
+                "nvlink only warns"
+            } else {
+                "clang reports nothing"
+            };
             let message = format!(
-                "`{}` has {}; the device link of {} needs {} (nvlink only warns)",
+                "`{}` has {}; the device link of {} needs {} ({linker})",
                 node.name,
                 arch_names(&node.archs),
                 listing(&plan.link_names(&ids)),
