@@ -9,6 +9,7 @@ use crate::archive;
 use crate::device_link;
 use crate::error::Error;
 use crate::input::Input;
+use crate::lock::Lock;
 use crate::output::Output;
 use crate::settings::Settings;
 use crate::stubs;
@@ -20,6 +21,8 @@ use crate::stubs;
 /// Problems of `GpuStub.toml`, of the tools and of the file system; see [`Error::code`].
 pub fn build(settings: &Settings) -> Result<Output, Error> {
     let mut output = Output::default();
+    // The build script of a killed cargo may still run, in the OUT_DIR that the next cargo uses.
+    let _lock = settings.out_dir().ok().and_then(|dir| Lock::wait(&dir));
     // A documentation build ignores the user's tree: it has to succeed for every
     // target, also for targets without stubs.
     if settings.env.get("DOCS_RS").is_some() {
@@ -82,4 +85,33 @@ fn require_feature(table: &str, declared: &[String]) -> Result<(), Error> {
         "in Cargo.toml: [build-dependencies] gpustub-build = {{ version = \"0.1\", \
          features = [\"{table}\"] }}; `cargo gpustub sync` writes it",
     )))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_build_waits_for_another_one_in_its_out_dir() {
+        let dir = tempfile::tempdir().unwrap();
+        let lock = Lock::wait(dir.path());
+        let path = dir.path().to_owned();
+        let (sender, receiver) = mpsc::channel();
+        thread::spawn(move || {
+            let settings = Settings {
+                env: crate::Env::from_iter([("DOCS_RS", "1")]),
+                manifest_path: Some(path.join("GpuStub.toml")),
+                out_dir: Some(path),
+                ..Settings::default()
+            };
+            sender.send(build(&settings).is_ok())
+        });
+        assert!(receiver.recv_timeout(Duration::from_millis(100)).is_err());
+        drop(lock);
+        assert_eq!(receiver.recv(), Ok(true));
+    }
 }

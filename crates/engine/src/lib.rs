@@ -18,6 +18,7 @@ mod files;
 #[cfg(feature = "device-link")]
 mod fingerprint;
 mod input;
+mod lock;
 mod output;
 mod settings;
 #[cfg(feature = "device-link")]

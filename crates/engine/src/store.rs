@@ -5,7 +5,8 @@
 //! <target directory>/gpustub-store/
 //!     <step>/                hash of a command and its surroundings; locked by the process that runs it
 //!         <inputs>/          hash of the contents of the files that the command read
-//!             record         the step, these files with their hashes, and hashes of the outputs
+//!             record         the step, these files with their hashes, files that would be read in place of
+//!                            them if they existed, and hashes of the outputs
 //!             0, 1 …         outputs, of which OUT_DIR has hard links
 //!     <step>.<process>       entry that is being written
 //!     pruned                 time of the last pruning (`prune.rs`)
@@ -16,9 +17,9 @@
 //! commands itself.
 
 mod hash;
-mod lock;
 mod prune;
 mod record;
+mod shadows;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,9 +27,10 @@ use std::process::Command;
 use std::time::SystemTime;
 
 use crate::files;
+use crate::lock::Lock;
 use hash::{Hashes, hash_text};
-use lock::Lock;
-use record::{FILE_NAME, Record};
+use record::{ABSENT, FILE_NAME, Record};
+use shadows::Search;
 
 /// The store of a target directory.
 pub(crate) struct Store {
@@ -91,6 +93,7 @@ impl Store {
             key: String::new(),
             dir: PathBuf::new(),
             out_dirs,
+            search: Search::of(command),
             lock: None,
         };
         step.key = step.abstract_text(&format!("{VERSION} {} {dir:?} {key}", self.target));
@@ -107,6 +110,8 @@ pub(crate) struct Step<'a> {
     dir: PathBuf,
     /// OUT_DIRs that have numbers in the key.
     out_dirs: Vec<PathBuf>,
+    /// Directories of headers, and files that the command names.
+    search: Search,
     lock: Option<Lock>,
 }
 
@@ -137,16 +142,9 @@ impl Step<'_> {
                 let _ = fs::remove_dir_all(&dir);
                 continue;
             };
-            let mut inputs = Vec::new();
-            for (hash, path) in &record.inputs {
-                let path = self.concrete(path);
-                if self.store.hashes.of(&path).as_ref() == Some(hash) {
-                    inputs.push(path);
-                }
-            }
-            if inputs.len() < record.inputs.len() {
+            let Some(inputs) = self.unchanged_inputs(&record) else {
                 continue;
-            }
+            };
             if self.place(&dir, &record, outputs).is_none() {
                 let _ = fs::remove_dir_all(&dir);
                 continue;
@@ -158,6 +156,24 @@ impl Step<'_> {
             });
         }
         None
+    }
+
+    /// The files that the command read, if all are as they were.
+    fn unchanged_inputs(&self, record: &Record) -> Option<Vec<PathBuf>> {
+        let mut inputs = Vec::new();
+        for (hash, path) in &record.inputs {
+            let path = self.concrete(path);
+            if hash == ABSENT {
+                if path.exists() {
+                    return None;
+                }
+            } else if self.store.hashes.of(&path)? == *hash {
+                inputs.push(path);
+            } else {
+                return None;
+            }
+        }
+        Some(inputs)
     }
 
     fn read(&self, dir: &Path, outputs: usize) -> Option<Record> {
@@ -201,6 +217,10 @@ impl Step<'_> {
         for input in inputs {
             let path = self.abstract_text(input.to_str()?);
             record.inputs.push((hashes.of(input)?, path));
+        }
+        for path in self.search.absent(inputs) {
+            let path = self.abstract_text(path.to_str()?);
+            record.inputs.push((ABSENT.to_owned(), path));
         }
         for output in outputs {
             record.outputs.push(hashes.of(output)?);

@@ -94,6 +94,10 @@ fn one_device_link_is_over_objects_of_both_compilers() -> Result<()> {
         succeed(&mut cargo(&project, BUILD)?)?;
         let link = Call::Link("gpustub-final-tip".to_owned());
         assert!(project.calls()?.contains(&link), "{compilers:?}");
+        // An option by a variable that only clang reads.
+        let mut build = cargo(&project, BUILD)?;
+        succeed(build.env("CCC_OVERRIDE_OPTIONS", "#+-O3"))?;
+        assert!(project.calls()?.contains(&link), "{compilers:?}");
     }
     Ok(())
 }

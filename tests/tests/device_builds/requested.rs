@@ -56,6 +56,10 @@ fn environment_requests_architectures_of_all_packages() -> Result<()> {
     let message =
         "error[invalid-value]: the environment variable GPUSTUB_DEVICE_ARCHS names `native`";
     assert!(refused.stderr.contains(message), "{}", refused.stderr);
+    let mut cargo = project.cargo(&["build", "-p", "tip"]);
+    let refused = run(cargo.env("GPUSTUB_DEVICE_ARCHS", "compute_90"))?;
+    let message = "help: the environment variable GPUSTUB_DEVICE_ARCHS is `compute_90`";
+    assert!(refused.stderr.contains(message), "{}", refused.stderr);
     Ok(())
 }
 

@@ -453,7 +453,13 @@ fn one_table_has_code_for_both_vendors() -> Result<()> {
     project.write("both/cuda/both.cu", BOTH)?;
     let value = BOTH.split("__device__").next().unwrap_or_default();
     let value = format!("{value}__device__ int NAME(value)(int x) {{ return x + 1; }}\n");
-    project.write("both/cuda/value.cu", &value)?;
+    // hipify names its outputs in this way. Both compilers compile both sources.
+    project.write("both/cuda/both.cu.hip", &value)?;
+    project.edit(
+        "both/GpuStub.toml",
+        "\"cuda/*.cu\"",
+        "\"cuda/*.cu\", \"cuda/*.hip\"",
+    )?;
     let run = "//! Launches.\n\nunsafe extern \"C\" {\n    fn cuda_run() -> i32;\n    fn hip_run() -> i32;\n}\n\n\
                /// Launches both kernels.\npub fn run() -> i32 {\n    unsafe { cuda_run() + hip_run() }\n}\n";
     project.write("both/src/lib.rs", run)?;

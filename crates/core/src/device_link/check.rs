@@ -252,13 +252,13 @@ impl LinkFaults {
         for (MissingArchs { library, missing }, ids) in self.missing_archs {
             let node = plan.node(library);
             let names = arch_names(&missing);
-            let silence = if Vendor::Nvidia.is_in(missing.iter().copied()) {
-                " (nvlink only warns)"
+            let linker = if Vendor::Nvidia.is_in(missing.iter().copied()) {
+                "nvlink only warns"
             } else {
-                ""
+                "clang reports nothing"
             };
             let message = format!(
-                "`{}` has {}; the device link of {} needs {names}{silence}",
+                "`{}` has {}; the device link of {} needs {names} ({linker})",
                 node.name,
                 arch_names(&node.archs),
                 listing(&plan.link_names(&ids)),

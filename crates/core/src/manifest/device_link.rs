@@ -3,7 +3,7 @@
 use super::features::RequiredFeatures;
 use super::library_type::LibraryType;
 use crate::by_name::ByName;
-use crate::gpu_arch::Arch;
+use crate::gpu_arch::{Arch, ArchKind};
 use crate::spanned::Spanned;
 
 /// One `[device-link.<name>]` table. `include-dirs`, `defines` and `compile-options` apply to its
@@ -94,5 +94,34 @@ impl Cudart {
             Self::Static => "static",
             Self::None => "none",
         }
+    }
+}
+
+impl DeviceLink {
+    /// Architectures that the compiler of the table does not compile for, each with the next step.
+    pub fn uncompilable(&self) -> Vec<(&Spanned<Arch>, String)> {
+        let mut uncompilable = Vec::new();
+        if self.compiler == CudaCompiler::Nvcc {
+            return uncompilable;
+        }
+        for arch in &self.archs {
+            let real = arch.value.as_kind(ArchKind::Real);
+            let has_real = self.archs.iter().any(|other| other.value == real);
+            let help = match arch.value.kind() {
+                ArchKind::Lto => {
+                    format!(
+                        "clang makes no code for -dlto: write \"{real}\", or compiler = \"nvcc\""
+                    )
+                }
+                ArchKind::Virtual if !has_real => {
+                    format!(
+                        "clang adds PTX to machine code of the same GPU: write \"{real}\" as well"
+                    )
+                }
+                _ => continue,
+            };
+            uncompilable.push((arch, help));
+        }
+        uncompilable
     }
 }

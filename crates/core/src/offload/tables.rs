@@ -43,6 +43,10 @@ fn binary(data: &[u8]) -> Container<'_> {
     binary
 }
 
+/// Limit above the strings of any entry, of which clang writes a triple and an architecture. Entries of a hostile file may
+/// have the same ones.
+const MAX_STRINGS: usize = 64;
+
 fn add_images(binary: &mut Container<'_>) -> Option<()> {
     let data = binary.data;
     // Version 1 has the size of its only entry in place of their number, and shorter strings.
@@ -58,11 +62,13 @@ fn add_images(binary: &mut Container<'_>) -> Option<()> {
         let entry = data.get(table.checked_add(index * 40)?..)?;
         // An image kind is 0 where the code is unknown, and of metadata alone.
         let strings = data.get(number(entry, 8, 8)?..)?;
-        let string_count = number(entry, 16, 8)?.min(MAX_ENTRIES);
+        let string_count = number(entry, 16, 8)?.min(MAX_STRINGS);
         let value = |key: &[u8]| {
             let mut strings = strings.chunks_exact(string_size).take(string_count);
             let string = strings.find(|string| {
-                number(string, 0, 8).and_then(|offset| text(data, offset)) == Some(key)
+                let text = number(string, 0, 8).and_then(|offset| data.get(offset..));
+                text.and_then(|text| text.strip_prefix(key))
+                    .is_some_and(|rest| rest.first() == Some(&0))
             })?;
             text(data, number(string, 8, 8)?).map(name)
         };

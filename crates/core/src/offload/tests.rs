@@ -169,6 +169,26 @@ fn incomplete_and_newer_containers_are_known_as_such() {
     assert!(!containers(&large).any(|container| container.is_newer()));
 }
 
+/// All entries of a file may have one table of strings.
+#[test]
+fn entries_have_few_strings() {
+    for (index, arch) in [(0, "gfx90a"), (63, "gfx90a"), (64, "")] {
+        let mut file = binary(2, 4, "gfx90a");
+        // Of the only entry, which follows the header.
+        let (strings, count) = (40, 48);
+        let table = file.len() as u64;
+        let string = file[72..96].to_vec();
+        file[strings..strings + 8].copy_from_slice(&table.to_le_bytes());
+        file[count..count + 8].copy_from_slice(&1000_u64.to_le_bytes());
+        file.resize(file.len() + index * 24, 0xFF);
+        file.extend(string);
+        let size = file.len() as u64;
+        file[8..16].copy_from_slice(&size.to_le_bytes());
+        let container = containers(&file).next().expect("a container");
+        assert_eq!(container.entries[0].arch, arch, "{index}");
+    }
+}
+
 #[test]
 fn code_is_known_by_its_first_bytes() {
     let elf = |machine| [b"\x7fELF\x02\x01\x01".as_slice(), &[0; 11], &[machine, 0]].concat();

@@ -170,10 +170,11 @@ pub(super) fn units<'a>(
             check_path(include_dir, SPECIAL_IN_LISTS)?;
         }
     }
-    let extension = match (format, compiler) {
-        (Some(format), _) => format.word(),
-        (None, Compiler::Nvcc(_) | Compiler::CudaClang(_)) => "o",
-        (None, Compiler::Clang(_)) => "hip.o",
+    // Of one source, and of another that has `.hip` after its name.
+    let suffix = match (format, compiler) {
+        (Some(format), _) => format!(".{}", format.word()),
+        (None, Compiler::Nvcc(_) | Compiler::CudaClang(_)) => ".o".to_owned(),
+        (None, Compiler::Clang(_)) => "-hip.o".to_owned(),
     };
     let mut units: Vec<Unit> = Vec::new();
     for source in sources::matching_files(build.context, &library.name.value, patterns)? {
@@ -188,7 +189,7 @@ pub(super) fn units<'a>(
         let mut stem = flat.clone();
         let mut number = 1;
         let object = loop {
-            let object = dir.join(format!("{stem}.{extension}"));
+            let object = dir.join(format!("{stem}{suffix}"));
             if units.iter().all(|unit| unit.object != object) {
                 break object;
             }

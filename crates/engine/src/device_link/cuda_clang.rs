@@ -10,7 +10,7 @@ use gpustub_core::diag::MISSING_COMPILER;
 use gpustub_core::directives::Directive;
 use gpustub_core::gpu_arch::{Arch, ArchKind};
 
-use super::hip::{debian_directories, path_of_commands, resolve};
+use super::hip::{READ_BY_CLANG, debian_directories, path_of_commands, resolve};
 use super::nvcc::Nvcc;
 use crate::env::Env;
 use crate::error::Error;
@@ -27,9 +27,6 @@ pub(super) struct CudaClang {
     /// Other inputs of a command's result, for its fingerprint.
     surroundings: String,
 }
-
-/// Variables that clang reads (Clang's manual, "Command Guide").
-const READ_BY_CLANG: [&str; 2] = ["CPATH", "CPLUS_INCLUDE_PATH"];
 
 /// The id that clang 23.1 gives to each object: the hash of a variable's name, which had the name of the source
 /// in front before (`GlobalValue::getGUID` of `__cuda_fatbin_wrapper`).

@@ -4,6 +4,6 @@ mod clang;
 mod link;
 mod register;
 
-pub(super) use clang::{Clang, debian_directories, path_of_commands, resolve};
+pub(super) use clang::{Clang, READ_BY_CLANG, debian_directories, path_of_commands, resolve};
 pub(super) use link::{LinkInputs, link};
 pub(super) use register::{middle_object, suffixes};

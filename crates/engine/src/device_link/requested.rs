@@ -11,32 +11,43 @@ use crate::error::Error;
 const NAME: &str = "GPUSTUB_DEVICE_ARCHS";
 
 /// The manifest with the requested architectures, if the variable is set. A table keeps its vendors: one for CUDA alone is
-/// not compiled for AMD, and code for AMD stays as it is if the variable names none of its architectures. The device links of programs are then for what their libraries were compiled for.
+/// not compiled for AMD, and code for AMD stays as it is if the variable names none of its architectures. The device links
+/// of programs are then for what their libraries were compiled for.
 pub(crate) fn apply(env: &Env, mut manifest: Manifest) -> Result<Manifest, Error> {
     if !manifest.device_links.is_empty() || !manifest.link_archs.is_empty() {
-        request(&mut manifest, &read(env)?);
+        request(&mut manifest, &read(env)?)?;
     }
     Ok(manifest)
 }
 
-/// Names the variable, if an error may be about its architectures: positions are those of the replaced ones.
-pub(super) fn explain(env: &Env, error: Error) -> Error {
-    let value = env.peek(NAME).filter(|value| !value.is_empty());
-    let codes = [&MISSING_ARCH, &NVCC_ERROR, &DEVICE_LINK_ERROR];
-    match (value, error.code()) {
-        (Some(value), Some(code)) if codes.contains(&code) => error.help(format!(
-            "the architectures of this build are those of {NAME}={}; without it they are those of the tables",
-            value.to_string_lossy()
-        )),
-        _ => error,
-    }
-}
-
-fn request(manifest: &mut Manifest, requested: &[Arch]) {
+fn request(manifest: &mut Manifest, requested: &[Arch]) -> Result<(), Error> {
     let link_archs = &mut manifest.link_archs;
     link_archs.retain(|arch| !arch.value.vendor().is_in(requested.iter().copied()));
     for library in &mut manifest.device_links {
         replace(library, requested);
+        // Other architectures were those of the table, whose errors are reported elsewhere.
+        let mut uncompilable = library.uncompilable().into_iter();
+        if let Some((arch, help)) = uncompilable.find(|(arch, _)| requested.contains(&arch.value)) {
+            let message = format!(
+                "the environment variable {NAME} names `{}`, and device-link.{} has compiler = \"clang\"",
+                arch.value, library.name.value
+            );
+            return Err(Error::new(&INVALID_VALUE, message).help(help));
+        }
+    }
+    Ok(())
+}
+
+/// Names the variable in an error about architectures, whose cause may be the table or the variable.
+pub(super) fn explain(env: &Env, error: Error) -> Error {
+    let codes = [&MISSING_ARCH, &NVCC_ERROR, &DEVICE_LINK_ERROR];
+    let value = env.get(NAME).filter(|value| !value.is_empty());
+    match value.filter(|_| error.code().is_some_and(|code| codes.contains(&code))) {
+        Some(value) => error.help(format!(
+            "the environment variable {NAME} is `{}`, in place of the `archs` of tables: unset it, or add to it",
+            value.to_string_lossy()
+        )),
+        None => error,
     }
 }
 
@@ -121,7 +132,7 @@ mod tests {
             let (mut manifest, diagnostics) = Manifest::parse("GpuStub.toml", &text);
             assert_eq!(diagnostics, []);
             let names = requested.split(',').filter_map(Arch::parse);
-            request(&mut manifest, &Vec::from_iter(names));
+            request(&mut manifest, &Vec::from_iter(names)).unwrap();
             let archs = words(&manifest.device_links[0].archs);
             assert_eq!(archs, expected, "{code} {declared} {requested}");
         }
@@ -138,12 +149,33 @@ mod tests {
             let (mut manifest, diagnostics) = Manifest::parse("GpuStub.toml", &text);
             assert_eq!(diagnostics, []);
             let names = requested.split(',').filter_map(Arch::parse);
-            request(&mut manifest, &Vec::from_iter(names));
+            request(&mut manifest, &Vec::from_iter(names)).unwrap();
             assert_eq!(
                 words(&manifest.link_archs),
                 expected,
                 "{declared} {requested}"
             );
+        }
+    }
+
+    #[test]
+    fn clang_compiles_for_the_requested_architectures() {
+        for (requested, expected) in [
+            ("sm_90,compute_90", ""),
+            ("gfx90a,lto_90", "`lto_90`"),
+            ("sm_90,compute_80", "`compute_80`"),
+        ] {
+            let table = "sources = ['a.cu']\narchs = ['sm_80', 'compute_80']\ncompiler = 'clang'\n";
+            let text = format!("schema = 1\n[device-link.a]\n{table}");
+            let (mut manifest, diagnostics) = Manifest::parse("GpuStub.toml", &text);
+            assert_eq!(diagnostics, []);
+            let names = requested.split(',').filter_map(Arch::parse);
+            let result = request(&mut manifest, &Vec::from_iter(names));
+            let message = result
+                .err()
+                .map_or(String::new(), |error| error.to_string());
+            assert_eq!(message.is_empty(), expected.is_empty(), "{message}");
+            assert!(message.contains(expected) && message.contains(NAME) != expected.is_empty());
         }
     }
 

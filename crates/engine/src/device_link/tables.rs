@@ -86,12 +86,12 @@ pub(crate) fn build_declared(
         tools: &|| settings.toolchain(&target, &dir),
         linker: &|| settings.linker(&target, &dir),
     };
-    let closure = libraries::build_all(&context, &declared, &modules, &mut output.directives)
-        .map_err(|error| requested::explain(&settings.env, error))?;
-    let Some(delivery) = settings.delivery else {
-        return Ok(());
-    };
-    final_link::link(&context, &closure, delivery, &mut output.directives)
+    let directives = &mut output.directives;
+    libraries::build_all(&context, &declared, &modules, directives)
+        .and_then(|closure| match settings.delivery {
+            Some(delivery) => final_link::link(&context, &closure, delivery, directives),
+            None => Ok(()),
+        })
         .map_err(|error| requested::explain(&settings.env, error))
 }
 

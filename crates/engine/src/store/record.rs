@@ -16,11 +16,14 @@ const FIRST_LINE: &str = "gpustub-store 1";
 /// Size above which a file is no record.
 const MAX_SIZE: u64 = 16 << 20;
 
+/// Hash of a file that does not exist.
+pub(super) const ABSENT: &str = "absent";
+
 /// Contents of an entry.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) key: String,
-    /// Hash and path of each file that the command read.
+    /// Hash and path of each file that the command read, or would read in place of one.
     pub(super) inputs: Vec<(String, String)>,
     /// Hash of each output.
     pub(super) outputs: Vec<String>,

@@ -150,6 +150,51 @@ fn an_entry_is_for_one_command_and_for_the_contents_of_its_inputs() {
     assert!(script.step("-O0").find(&[&script.object()]).is_none());
 }
 
+/// Headers in front of that in OUT_DIR: beside the source, and in directories of options.
+#[test]
+fn a_header_that_is_searched_first_has_an_entry_of_its_own() {
+    let dir = target_dir();
+    let script = Script::new(dir.path(), OUT);
+    let build = |script: &Script, inputs: &[PathBuf]| {
+        let mut command = Command::new("nvcc");
+        command.current_dir(&script.package).arg("a.cu");
+        command
+            .args(["-isystem", "system", "-Ifirst", "-I"])
+            .arg(&script.out);
+        let mut step =
+            script
+                .store
+                .step(&command, &crate::fingerprint::command_line(&command), &[]);
+        let object = script.object();
+        if step.fetch(&[&object]).is_some() {
+            return false;
+        }
+        let _ = fs::remove_file(&object);
+        fs::write(&object, "object").unwrap();
+        step.keep(inputs, &[&object], "");
+        true
+    };
+    let inputs = script.inputs();
+    assert!(build(&script, &inputs));
+    assert!(!build(&script, &inputs));
+    for (header, is_first) in [
+        ("first/a.cuh", true),
+        ("a.cuh", true),
+        ("system/a.cuh", false),
+    ] {
+        let header = script.package.join(header);
+        fs::create_dir_all(header.parent().unwrap()).unwrap();
+        fs::write(&header, "other").unwrap();
+        let inputs = [inputs[0].clone(), header.clone()];
+        assert_eq!(build(&script, &inputs), is_first, "{header:?}");
+        assert!(!build(&script, &inputs), "{header:?}");
+        fs::remove_file(header).unwrap();
+        // Another build's OUT_DIR.
+        let other = Script::new(dir.path(), "debug/build/a-2/out");
+        assert!(!build(&other, &other.inputs()));
+    }
+}
+
 #[test]
 fn builds_in_other_directories_share_a_file() {
     let dir = target_dir();

@@ -2,7 +2,7 @@
 
 use crate::decode::{Decoder, Table};
 use crate::diag::INVALID_VALUE;
-use crate::gpu_arch::{ArchKind, Vendor};
+use crate::gpu_arch::Vendor;
 use crate::manifest::{CudaCompiler, DeviceCode, DeviceLink};
 
 pub(super) const COMPILERS: [(&str, CudaCompiler); 2] =
@@ -41,21 +41,7 @@ pub(super) fn check(
         let message = format!("`{}` in this table", value.name);
         return decoder.error_with_help(&INVALID_VALUE, value.key_span, message, help);
     }
-    if link.compiler == CudaCompiler::Nvcc {
-        return;
-    }
-    for arch in &link.archs {
-        let real = arch.value.as_kind(ArchKind::Real);
-        let has_real = link.archs.iter().any(|other| other.value == real);
-        let help = match arch.value.kind() {
-            ArchKind::Lto => {
-                format!("clang makes no code for -dlto: write \"{real}\", or compiler = \"nvcc\"")
-            }
-            ArchKind::Virtual if !has_real => {
-                format!("clang adds PTX to machine code of the same GPU: write \"{real}\" as well")
-            }
-            _ => continue,
-        };
+    for (arch, help) in link.uncompilable() {
         let message = format!(
             "`{}.archs` has \"{}\" with compiler = \"clang\"",
             table.name, arch.value

@@ -32,8 +32,16 @@ pub(in crate::device_link) struct Clang {
     files: Vec<PathBuf>,
 }
 
-/// Variables that clang reads (Clang's manual, "Command Guide"; `RocmInstallationDetector` of its driver).
-const READ_BY_CLANG: [&str; 3] = ["CPATH", "CPLUS_INCLUDE_PATH", "HIP_DEVICE_LIB_PATH"];
+/// Variables that clang reads for all code (Clang's manual, "Command Guide"; `Driver::BuildCompilation`).
+pub(in crate::device_link) const READ_BY_CLANG: [&str; 4] = [
+    "CPATH",
+    "CPLUS_INCLUDE_PATH",
+    "COMPILER_PATH",
+    "CCC_OVERRIDE_OPTIONS",
+];
+
+/// Variable that it reads for HIP (`RocmInstallationDetector` of its driver).
+const DEVICE_LIBRARIES: &str = "HIP_DEVICE_LIB_PATH";
 
 /// Programs that clang runs for a device link.
 const TOOLS: [&str; 2] = ["clang-offload-bundler", "lld"];
@@ -100,7 +108,7 @@ impl Clang {
             let state = file.and_then(|file| fingerprint::state(&file));
             surroundings += &format!(" {state:?}");
         }
-        for name in READ_BY_CLANG {
+        for name in READ_BY_CLANG.into_iter().chain([DEVICE_LIBRARIES]) {
             if let Some(value) = env.get(name) {
                 surroundings += &format!(" {name}={value:?}");
             }

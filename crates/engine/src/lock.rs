@@ -4,20 +4,20 @@ use std::fs::File;
 use std::path::Path;
 
 /// A lock that this process holds.
-pub(super) struct Lock {
+pub(crate) struct Lock {
     _dir: File,
 }
 
 impl Lock {
     /// Waits for the lock. `None`: the system or the file system has none.
-    pub(super) fn wait(dir: &Path) -> Option<Self> {
+    pub(crate) fn wait(dir: &Path) -> Option<Self> {
         let dir = File::open(dir).ok()?;
         wait_for(&dir).then_some(Self { _dir: dir })
     }
 }
 
-/// `File::lock` needs Rust 1.89.
-#[cfg(unix)]
+/// `File::lock` needs Rust 1.89. Solaris has no `flock`.
+#[cfg(all(unix, not(target_os = "solaris")))]
 fn wait_for(file: &File) -> bool {
     use std::ffi::c_int;
     use std::os::fd::AsRawFd;
@@ -31,7 +31,7 @@ fn wait_for(file: &File) -> bool {
     unsafe { flock(file.as_raw_fd(), LOCK_EX) == 0 }
 }
 
-#[cfg(not(unix))]
+#[cfg(not(all(unix, not(target_os = "solaris"))))]
 fn wait_for(_: &File) -> bool {
     false
 }
