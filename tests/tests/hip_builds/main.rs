@@ -1,6 +1,7 @@
 //! Relocatable HIP code in packages, built by cargo and Debian's clang: registrations at program start, the code of each
 //! architecture, and what is refused. HIP's runtime is a recorder: no device of AMD is at hand.
 
+mod installed;
 mod shared;
 
 use std::fs;

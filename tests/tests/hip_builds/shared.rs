@@ -13,7 +13,7 @@ use gpustub_tests::rdc::Project;
 
 use crate::{STUB, build, library, records};
 
-const SHARED: &str = "type = \"shared\"";
+pub const SHARED: &str = "type = \"shared\"";
 
 /// Shared libraries `base`, `top` and `side`, the last two over the first. Programs: `tip` uses `top`, `both` uses all of
 /// them. Cdylibs: `plugin` uses all, `flat` the final of `top`, `solid` that of `side`.
@@ -56,7 +56,7 @@ fn images(ran: &Ran, kind: &str, index: usize) -> Vec<String> {
 
 /// The device link of `image` is registered once, with the kernels and variables of these libraries, which are launched
 /// and at last unregistered once.
-fn expect_shared(ran: &Ran, image: &str, libraries: &[&str], launches: usize) {
+pub fn expect_shared(ran: &Ran, image: &str, libraries: &[&str], launches: usize) {
     assert_eq!(images(ran, "open", 1), [image], "{}", ran.stderr);
     assert_eq!(images(ran, "function", 1), libraries, "{}", ran.stderr);
     assert_eq!(

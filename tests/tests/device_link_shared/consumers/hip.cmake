@@ -1,0 +1,30 @@
+# Shared libraries of HIP: `top` and `side`, both over `base`. No target needs clang.
+consumer(chain RUNS top LINKS top::top)
+consumer(module MODULE RUNS top LINKS top::top)
+add_library(library SHARED module.cpp)
+file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/library.inc "CALL(top_run) CALL(base_run)\n")
+target_include_directories(library PRIVATE ${CMAKE_CURRENT_BINARY_DIR})
+target_compile_definitions(library PRIVATE CALLS="library.inc")
+target_link_libraries(library PRIVATE top::top)
+consumer(through RUNS module LINKS library)
+consumer(opener SOURCE opener.cpp RUNS opened LINKS ${CMAKE_DL_LIBS})
+target_compile_definitions(opener PRIVATE LIBRARY="$<TARGET_FILE:module>" FUNCTION="module_run")
+foreach(target IN ITEMS chain module library through)
+  gpustub_target_device_link(${target})
+endforeach()
+# Without the function.
+consumer(hand RUNS top LINKS top::top_final)
+
+# A final over other objects, which linkers accept in a library.
+set_property(TARGET side::side PROPERTY CUDA_RDC_FINAL_LIBRARY side::base_final)
+consumer(unregistered MODULE RUNS side LINKS side::side)
+set_property(TARGET unregistered PROPERTY EXCLUDE_FROM_ALL ON)
+gpustub_target_device_link(unregistered)
+
+if(REFUSED STREQUAL "unrelated")
+  consumer(unrelated RUNS top side LINKS top::top side::side)
+  gpustub_target_device_link(unrelated)
+elseif(REFUSED STREQUAL "archs")
+  consumer(archs RUNS top LINKS top::top)
+  gpustub_target_device_link(archs ARCHITECTURES 80)
+endif()
