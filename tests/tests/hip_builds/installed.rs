@@ -1,11 +1,11 @@
-//! Shared libraries of HIP that `cargo gpustub export device-link` installs, linked by CMake without clang.
+//! Libraries of HIP that `cargo gpustub export device-link` installs, linked by CMake.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_tests::command::{Ran, run, succeed};
+use gpustub_tests::command::{run, succeed};
 use gpustub_tests::nvcc::hip_recorder;
 use gpustub_tests::rdc::Project;
 use gpustub_tests::{Result, repository};
@@ -13,58 +13,46 @@ use gpustub_tests::{Result, repository};
 use crate::shared::{SHARED, expect_shared};
 use crate::{STUB, USED_STUB, library};
 
-/// `top` and `side`, both over `base`, which has the stubs.
+/// Libraries over `base`, which has the stubs: `top` and `side`, shared as it is, and `tally`, static.
 fn project() -> Result<Project> {
     let project = Project::headers_alone()?;
     project.install_rocm()?;
-    for (name, requires) in [("base", &[][..]), ("top", &["base"]), ("side", &["base"])] {
-        library(&project, name, requires, "")?;
+    library(&project, "base", &[], SHARED)?;
+    project.edit("base/GpuStub.toml", STUB, &format!("{STUB}{SHARED}\n"))?;
+    for (name, table) in [("top", SHARED), ("side", SHARED), ("tally", "")] {
+        library(&project, name, &["base"], table)?;
     }
     Ok(project)
-}
-
-/// Makes all libraries shared.
-fn share(project: &Project) -> Result<()> {
-    for name in ["base", "top", "side"] {
-        let table = format!("[device-link.{name}]");
-        let shared = format!("{table}\n{SHARED}");
-        project.edit(&format!("{name}/GpuStub.toml"), &table, &shared)?;
-    }
-    project.edit("base/GpuStub.toml", STUB, &format!("{STUB}{SHARED}\n"))
 }
 
 fn prefix(project: &Project) -> PathBuf {
     project.path("installed")
 }
 
-fn export(project: &Project, package: &str) -> Result<Ran> {
-    let mut command = project.gpustub(&["export", "device-link", "-p", package])?;
-    run(command.arg("--prefix").arg(prefix(project)))
-}
-
-/// Installs `top` and `side`, and moves the directory: the libraries find each other.
+/// Installs the packages, and moves the directory: the libraries find each other.
 fn install(project: &Project) -> Result<()> {
-    for package in ["top", "side"] {
-        export(project, package)?.success()?;
+    for package in ["top", "side", "tally"] {
+        let mut command = project.gpustub(&["export", "device-link", "-p", package])?;
+        succeed(command.arg("--prefix").arg(prefix(project)))?;
     }
     let moved = project.path("moved");
     fs::rename(prefix(project), &moved)?;
     Ok(fs::rename(moved, prefix(project))?)
 }
 
-/// CMake's command over the installed packages, in a new build directory without clang.
+/// CMake's command over the installed packages.
 fn configure(project: &Project, options: &[&str]) -> Result<Command> {
-    let build = project.path("build");
-    if build.exists() {
-        fs::remove_dir_all(&build)?;
-    }
     let mut cmake = Command::new("cmake");
     for name in ["HIPCXX", "ROCM_PATH", "HIP_PATH", "CXX", "CC"] {
         cmake.env_remove(name);
     }
     let source = repository().join("tests/tests/device_link_shared/consumers");
-    cmake.arg("-S").arg(source).arg("-B").arg(&build);
-    cmake.args(["-G", "Ninja", "-DWITH=hip", "-DPACKAGES=top;side"]);
+    cmake
+        .arg("-S")
+        .arg(source)
+        .arg("-B")
+        .arg(project.path("build"));
+    cmake.args(["-G", "Ninja", "-DWITH=hip", "-DPACKAGES=top;side;tally"]);
     cmake.args([
         "-DCMAKE_CXX_COMPILER=g++",
         "-DCMAKE_EXE_LINKER_FLAGS=-Wl,--as-needed",
@@ -74,28 +62,44 @@ fn configure(project: &Project, options: &[&str]) -> Result<Command> {
     Ok(cmake)
 }
 
-/// Programs, and the numbers of their launches.
-const TARGETS: [(&str, usize); 4] = [("chain", 1), ("opener", 1), ("through", 2), ("hand", 1)];
+/// Programs: the image of their device link, the images that have kernels, and the number of launches.
+type Target = (&'static str, &'static str, &'static [&'static str], usize);
 
-/// Builds all targets, whose kernels the final of `top` registers. `variable` leads to the recorder.
+/// Programs with the final of `top`, and others.
+const TARGETS: [Target; 7] = [
+    ("chain", FINAL, &CHAIN, 1),
+    ("opener", FINAL, &CHAIN, 1),
+    ("through", FINAL, &CHAIN, 2),
+    ("hand", FINAL, &CHAIN, 1),
+    (
+        "unrelated",
+        "unrelated",
+        &["libbase.so", "libside.so", "libtop.so"],
+        2,
+    ),
+    ("mixed", "mixed", &["libbase.so", "libtop.so", "mixed"], 2),
+    ("static", "static", &["libbase.so", "static"], 1),
+];
+const FINAL: &str = "libtop_final.so";
+const CHAIN: [&str; 2] = ["libbase.so", "libtop.so"];
+
+/// Builds all targets, and runs some. `variable` leads to the recorder.
 fn expect_targets(
     project: &Project,
+    targets: &[Target],
     cmake: &mut Command,
     (variable, value): (&str, &Path),
 ) -> Result<()> {
     succeed(cmake)?;
     let build = project.path("build");
     succeed(Command::new("cmake").arg("--build").arg(&build))?;
-    for (target, launches) in TARGETS {
+    // A program with a final runs no compiler for AMD.
+    assert!(!build.join("gpustub/chain").exists());
+    for (target, image, libraries, launches) in targets {
         let mut program = Command::new(build.join(target));
         let ran = succeed(program.env(variable, value))?;
         assert!(ran.stdout.contains("status 0"), "{target}: {}", ran.stdout);
-        expect_shared(
-            &ran,
-            "libtop_final.so",
-            &["libbase.so", "libtop.so"],
-            launches,
-        );
+        expect_shared(&ran, image, libraries, *launches);
     }
     Ok(())
 }
@@ -108,51 +112,42 @@ fn expect_message(output: &str, text: &str) {
 
 #[test]
 #[ignore = "needs HIP's headers and device libraries: ./tests/run"]
-fn cmake_links_the_final_of_installed_libraries() -> Result<()> {
+fn cmake_links_installed_libraries() -> Result<()> {
     let project = project()?;
-    let refused = export(&project, "top")?;
-    for text in [
-        "device-link.top of top 0.1.0 is a static library with code for AMD",
-        "add `type = \"shared\"` to its table",
-    ] {
-        assert!(refused.stderr.contains(text), "{}", refused.stderr);
-    }
-    share(&project)?;
     install(&project)?;
     let listed = fs::read_to_string(prefix(&project).join("lib/cmake/top/top-files.txt"))?;
     let libraries = listed.lines().filter(|line| line.starts_with("lib/lib"));
     let expected = [
         "lib/libbase.so",
         "lib/libbase_final.so",
+        "lib/libbase_static.a",
         "lib/libgpustub_base.link.so",
         "lib/libgpustub_base.so",
         "lib/libtop.so",
         "lib/libtop_final.so",
+        "lib/libtop_static.a",
     ];
     assert_eq!(Vec::from_iter(libraries), expected);
 
-    for (option, text) in [
-        (
-            "-DREFUSED=unrelated",
-            "`top::top` has code for AMD (gfx90a;gfx1030)",
-        ),
-        (
-            "-DREFUSED=archs",
-            "ARCHITECTURES is for code for NVIDIA, and `top::top`",
-        ),
-    ] {
-        let ran = run(&mut configure(&project, &[option])?)?;
-        expect_message(&ran.stderr, text);
-    }
     let recorder = hip_recorder(&project.path("recorder"))?;
     let mut cmake = configure(&project, &[])?;
-    expect_targets(&project, &mut cmake, ("GPUSTUB_HIP_PATH", &recorder))?;
+    let stubs = ("GPUSTUB_HIP_PATH", recorder.as_path());
+    expect_targets(&project, &TARGETS, &mut cmake, stubs)?;
 
     let mut build = Command::new("cmake");
     build.arg("--build").arg(project.path("build"));
     let ran = run(build.args(["--target", "unregistered"]))?;
     let fault = "cannot be loaded: no device link defines gpustub_hip_code_";
     expect_message(&ran.stdout, fault);
+    for (option, text) in [
+        ("-DREFUSED=final-number", "`top::top` has none"),
+        ("-DREFUSED=number", "no library has any"),
+        ("-DREFUSED=archs", "`side::side` has code for gfx942, and"),
+        ("-DGPUSTUB_CLANG=/no/clang++", "there is no clang with lld"),
+    ] {
+        let ran = run(&mut configure(&project, &[option])?)?;
+        expect_message(&ran.stderr, text);
+    }
     Ok(())
 }
 
@@ -161,10 +156,8 @@ fn cmake_links_the_final_of_installed_libraries() -> Result<()> {
 #[ignore = "needs HIP's headers and device libraries: ./tests/run --all"]
 fn heavy_installed_libraries_may_need_the_runtime_of_rocm() -> Result<()> {
     let project = project()?;
-    share(&project)?;
-    project.edit("base/GpuStub.toml", STUB, "")?;
-    project.edit("base/GpuStub.toml", &format!("{SHARED}\n\n"), "")?;
-    for name in ["top", "side"] {
+    project.edit("base/GpuStub.toml", &format!("{STUB}{SHARED}\n"), "")?;
+    for name in ["top", "side", "tally"] {
         project.edit(&format!("{name}/GpuStub.toml"), USED_STUB, "")?;
     }
     let recorder = hip_recorder(&project.path("recorder"))?;
@@ -176,8 +169,14 @@ fn heavy_installed_libraries_may_need_the_runtime_of_rocm() -> Result<()> {
     install(&project)?;
     let directory = recorder.parent().unwrap_or(&recorder);
     let mut cmake = configure(&project, &[])?;
-    expect_targets(&project, &mut cmake, ("LD_LIBRARY_PATH", directory))?;
-    let mut cmake = configure(&project, &[])?;
+    // Device links call the runtime.
+    let ran = run(&mut cmake)?;
+    expect_message(&ran.stderr, "there is no libamdhip64.so");
+    cmake.arg("-DFINALS=ON");
+    let path = ("LD_LIBRARY_PATH", directory);
+    expect_targets(&project, &TARGETS[..4], &mut cmake, path)?;
+    let mut cmake = configure(&project, &["-DFINALS=OFF"])?;
     cmake.env("ROCM_PATH", project.rocm());
-    expect_targets(&project, &mut cmake, ("GPUSTUB_HIP_PATH", &recorder))
+    let none = ("LD_LIBRARY_PATH", Path::new(""));
+    expect_targets(&project, &TARGETS, &mut cmake, none)
 }

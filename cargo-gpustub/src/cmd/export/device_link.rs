@@ -1,7 +1,7 @@
 //! `cargo gpustub export device-link`: RDC libraries of a package, for builds without cargo.
 //!
 //! ```text
-//! DIR/lib                      shared libraries, which find each other by $ORIGIN, and archives (CUDA)
+//! DIR/lib                      shared libraries, which find each other by $ORIGIN, and archives
 //! DIR/include/<library>        headers
 //! DIR/lib/cmake/<package>      files for find_package(<package>), and a list of all files
 //! ```
@@ -14,9 +14,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cargo_metadata::{Message, Package};
-use gpustub_core::gpu_arch::Vendor;
-use gpustub_engine::device_link::check_loadable;
 use gpustub_engine::device_link::metadata::{DeviceLibrary, parse};
+use gpustub_engine::device_link::{HIP_SOURCES, check_loadable};
 use gpustub_engine::toolchain::shared::link_file;
 use gpustub_workspace::cargo;
 use gpustub_workspace::display_path::slashes;
@@ -31,16 +30,17 @@ use serde_json::json;
 use super::install::install;
 use crate::cli;
 use crate::compile::engine_error;
-use installed::{all_stubs, file_name, has_archive, has_code_for, static_name};
+use installed::{all_stubs, file_name, has_code, static_name};
 
 /// Maximum number of headers: with more, `include-dirs` probably names a system directory.
 const MAX_HEADERS: usize = 5000;
 
 /// Functions of CMake, which do not depend on the package.
-const FUNCTIONS: [&str; 4] = [
+const FUNCTIONS: [&str; 5] = [
     "gpustub-device-link.cmake",
     "gpustub-device-archs.cmake",
     "gpustub-device-graph.cmake",
+    "gpustub-device-hip.cmake",
     "gpustub-check-image.cmake",
 ];
 
@@ -60,7 +60,6 @@ pub fn run(options: &cli::ExportDeviceLink, shell: &mut Shell) -> Result<bool> {
         declared.is_ok_and(|declared| declared.is_some_and(|declared| declared.has_rdc()))
     })?;
     let libraries = build_libraries(options, package)?;
-    check_linkable(&libraries)?;
     let files = files(package, &libraries)?;
     let Some(prefix) = options.prefix.as_ref().filter(|_| !options.list) else {
         shell.data(
@@ -97,21 +96,6 @@ pub fn run(options: &cli::ExportDeviceLink, shell: &mut Shell) -> Result<bool> {
         slashes(&root)
     ));
     Ok(true)
-}
-
-/// Rejects static libraries with code for AMD, whose objects need a device link that CMake's functions do not make.
-fn check_linkable(libraries: &[DeviceLibrary]) -> Result<()> {
-    let mut libraries = libraries.iter();
-    let is_static =
-        |library: &&DeviceLibrary| has_code_for(library, Vendor::Amd) && library.middle.is_none();
-    let Some(library) = libraries.find(is_static) else {
-        return Ok(());
-    };
-    Err(Error::new(format!(
-        "device-link.{} of {} is a static library with code for AMD, and only shared ones are exported",
-        library.name, library.package
-    ))
-    .help("add `type = \"shared\"` to its table; stubs of HIP, `[stub.hip]`, then have to be shared, too"))
 }
 
 /// Reads the installed libraries again, as a program loads them: a final, with all that it requires.
@@ -222,7 +206,7 @@ fn build_libraries(
 fn files(package: &Package, libraries: &[DeviceLibrary]) -> Result<Files> {
     let mut files = Files::new();
     for library in libraries {
-        if has_archive(library) {
+        if has_code(library) {
             add_file(&mut files, static_name(library), &library.archive)?;
         }
         let mut shared: Vec<PathBuf> = Vec::new();
@@ -265,6 +249,11 @@ fn add_cmake_files(
         let text = templates::render(&format!("export/device-link/{name}"), &json!({}));
         let path = format!("lib/cmake/{}/{name}", package.name);
         files.insert(path, Content::Text(text));
+    }
+    // Of several packages, one has the functions for all.
+    for (name, text) in HIP_SOURCES {
+        let path = format!("lib/cmake/{}/{name}", package.name);
+        files.insert(path, Content::Text(text.to_owned()));
     }
     let version = &package.version;
     let compatible = match (version.major, version.minor) {

@@ -1,4 +1,4 @@
-# Shared libraries of HIP: `top` and `side`, both over `base`. No target needs clang.
+# Libraries of HIP over `base`: `top` and `side`, shared, and `tally`, static.
 consumer(chain RUNS top LINKS top::top)
 consumer(module MODULE RUNS top LINKS top::top)
 add_library(library SHARED module.cpp)
@@ -14,6 +14,15 @@ foreach(target IN ITEMS chain module library through)
 endforeach()
 # Without the function.
 consumer(hand RUNS top LINKS top::top_final)
+# With device links of their own, by clang.
+if(NOT FINALS)
+  consumer(unrelated RUNS top side LINKS top::top side::side)
+  consumer(mixed RUNS top tally LINKS top::top tally::tally_static)
+  consumer(static RUNS tally LINKS tally::tally_static)
+  foreach(target IN ITEMS unrelated mixed static)
+    gpustub_target_device_link(${target})
+  endforeach()
+endif()
 
 # A final over other objects, which linkers accept in a library.
 set_property(TARGET side::side PROPERTY CUDA_RDC_FINAL_LIBRARY side::base_final)
@@ -21,10 +30,13 @@ consumer(unregistered MODULE RUNS side LINKS side::side)
 set_property(TARGET unregistered PROPERTY EXCLUDE_FROM_ALL ON)
 gpustub_target_device_link(unregistered)
 
-if(REFUSED STREQUAL "unrelated")
-  consumer(unrelated RUNS top side LINKS top::top side::side)
-  gpustub_target_device_link(unrelated)
+consumer(program RUNS top LINKS top::top)
+set_property(TARGET program PROPERTY EXCLUDE_FROM_ALL ON)
+if(REFUSED STREQUAL "final-number")
+  gpustub_target_device_link(program ARCHITECTURES 80)
+elseif(REFUSED STREQUAL "number")
+  target_link_libraries(program PRIVATE side::side)
+  gpustub_target_device_link(program ARCHITECTURES 80)
 elseif(REFUSED STREQUAL "archs")
-  consumer(archs RUNS top LINKS top::top)
-  gpustub_target_device_link(archs ARCHITECTURES 80)
+  set_property(TARGET side::side PROPERTY HIP_ARCHITECTURES gfx942)
 endif()

@@ -5,6 +5,7 @@ use std::path::Path;
 use cargo_metadata::Package;
 use gpustub_core::gpu_arch::{Arch, ArchKind, Vendor};
 use gpustub_core::manifest::Cudart;
+use gpustub_engine::device_link::hip_symbols;
 use gpustub_engine::device_link::metadata::{DeviceLibrary, Stubs};
 use gpustub_engine::device_link::visibility;
 use gpustub_engine::toolchain::shared::link_file;
@@ -12,9 +13,9 @@ use gpustub_image::read_link_facts_file;
 use gpustub_workspace::error::{Error, Result};
 use serde_json::{Value, json};
 
-use super::installed::{
-    all_stubs, file_name, has_archive, has_code, has_code_for, static_name, stubs_of,
-};
+use crate::compile::engine_error;
+
+use super::installed::{all_stubs, file_name, has_code, has_code_for, static_name, stubs_of};
 
 /// Data of the template for the package.
 pub fn package_data(package: &Package, libraries: &[DeviceLibrary]) -> Result<Value> {
@@ -40,10 +41,10 @@ pub fn package_data(package: &Package, libraries: &[DeviceLibrary]) -> Result<Va
             })
         })
         .collect();
-    let libraries_data: Vec<Value> = libraries
+    let libraries_data = libraries
         .iter()
         .map(|library| library_data(package, library, libraries))
-        .collect();
+        .collect::<Result<Vec<Value>>>()?;
     Ok(json!({
         "package": package.name,
         "runtime": libraries.iter().any(needs_toolkit),
@@ -56,44 +57,49 @@ pub fn package_data(package: &Package, libraries: &[DeviceLibrary]) -> Result<Va
 }
 
 /// Data of the template for one library.
-fn library_data(package: &Package, library: &DeviceLibrary, libraries: &[DeviceLibrary]) -> Value {
+fn library_data(
+    package: &Package,
+    library: &DeviceLibrary,
+    libraries: &[DeviceLibrary],
+) -> Result<Value> {
     let include_dir = if library.include_dirs.is_empty() {
         String::new()
     } else {
         format!("${{_gpustub_prefix}}/include/{}", library.name)
     };
     let defines = library.defines.iter().map(|define| escaped(define));
-    json!({
+    Ok(json!({
         "name": library.name,
         "include": include_dir,
         "defines": cmake_list(defines),
-        "targets": targets(package, library, libraries),
-    })
+        "targets": targets(package, library, libraries)?,
+    }))
 }
 
 /// Data of the template for the CMake targets of a library.
-fn targets(package: &Package, library: &DeviceLibrary, libraries: &[DeviceLibrary]) -> Vec<Value> {
-    let common = common_data(package, library, libraries);
+fn targets(
+    package: &Package,
+    library: &DeviceLibrary,
+    libraries: &[DeviceLibrary],
+) -> Result<Vec<Value>> {
+    let common = common_data(package, library, libraries)?;
     let name = target_name(package, &library.name);
     let links = required_targets(package, library, libraries, "", is_shared);
     if !has_code(library) {
         let file = String::new();
-        return vec![target_data(&common, name, "INTERFACE", file, links)];
+        return Ok(vec![target_data(&common, name, "INTERFACE", file, links)]);
     }
-    let mut targets = Vec::new();
-    if has_archive(library) {
-        // The archive of a shared library is for programs without shared libraries.
-        let links = if is_pair(library) {
-            required_targets(package, library, libraries, "_static", has_archive)
-        } else {
-            links.clone()
-        };
-        let name = format!("{name}_static");
-        let file = file_name(Path::new(&static_name(library)));
-        let mut archive = target_data(&common, name, "STATIC", file, links);
-        archive["part"] = "Static".into();
-        targets.push(archive);
-    }
+    // The archive of a shared library is for programs without shared libraries.
+    let archive_links = if is_pair(library) {
+        required_targets(package, library, libraries, "_static", has_code)
+    } else {
+        links.clone()
+    };
+    let archive_name = format!("{name}_static");
+    let file = file_name(Path::new(&static_name(library)));
+    let mut archive = target_data(&common, archive_name, "STATIC", file, archive_links);
+    archive["part"] = "Static".into();
+    let mut targets = vec![archive];
     if let (Some(middle), Some(r#final)) = (&library.middle, &library.r#final) {
         let stubs = all_stubs(library, libraries).into_iter();
         let stubs =
@@ -114,17 +120,17 @@ fn targets(package: &Package, library: &DeviceLibrary, libraries: &[DeviceLibrar
         r#final["members"] = members(library, libraries).into();
         targets.extend([middle, r#final]);
     }
-    targets
+    Ok(targets)
 }
 
 /// The part of [`target_data`] that is the same for all targets of a library.
-fn common_data(package: &Package, library: &DeviceLibrary, libraries: &[DeviceLibrary]) -> Value {
+fn common_data(
+    package: &Package,
+    library: &DeviceLibrary,
+    libraries: &[DeviceLibrary],
+) -> Result<Value> {
     let name = target_name(package, &library.name);
-    let archive_name = if has_archive(library) {
-        format!("{name}_static")
-    } else {
-        String::new()
-    };
+    let archive_name = format!("{name}_static");
     let (middle, r#final) = if is_pair(library) {
         (name.clone(), format!("{name}_final"))
     } else {
@@ -136,12 +142,19 @@ fn common_data(package: &Package, library: &DeviceLibrary, libraries: &[DeviceLi
         _ => "",
     };
     let stubs = stubs_of(library, Vendor::Nvidia, libraries);
+    let hip_stubs = stubs_of(library, Vendor::Amd, libraries);
+    let hip_stubs_target = hip_stubs.map(|stubs| stubs_target(package, stubs));
     let stubs_target = stubs.map(|stubs| stubs_target(package, stubs));
-    json!({
+    let hip_symbols = if has_code_for(library, Vendor::Amd) {
+        hip_symbols(library).map_err(engine_error)?
+    } else {
+        Vec::new()
+    };
+    Ok(json!({
         "soname": "",
         "flags": cmake_list(flags(library, libraries)),
         "runtime": needs_toolkit(library),
-        "hip_runtime": needs_rocm(library),
+        "hip_runtime": needs_rocm(library) && is_pair(library),
         "stubs": "",
         "members": [],
         "part": "",
@@ -155,7 +168,9 @@ fn common_data(package: &Package, library: &DeviceLibrary, libraries: &[DeviceLi
         "lto": library.archs.iter().any(|arch| arch.kind() == ArchKind::Lto),
         "from": runtime,
         "stubs_target": stubs_target.unwrap_or_default(),
-    })
+        "hip_stubs_target": hip_stubs_target.unwrap_or_default(),
+        "hip_symbols": cmake_list(hip_symbols),
+    }))
 }
 
 /// Data of one target. `links` are the targets that it links.
@@ -215,10 +230,13 @@ fn required_targets(
     has_suffix: fn(&DeviceLibrary) -> bool,
 ) -> String {
     cmake_list(library.requires.iter().map(|name| {
-        let suffix = match libraries.iter().find(|required| required.name == *name) {
-            Some(required) if has_suffix(required) => suffix,
-            Some(required) if !has_archive(required) => "",
-            _ => "_static",
+        let mut required = libraries.iter().filter(|required| required.name == *name);
+        let suffix = if required.clone().any(has_suffix) {
+            suffix
+        } else if required.any(|required| !has_code(required)) {
+            ""
+        } else {
+            "_static"
         };
         target_name(package, name) + suffix
     }))
@@ -303,19 +321,17 @@ fn needs_rocm(library: &DeviceLibrary) -> bool {
     library.hip_stubs == Stubs::None && has_code_for(library, Vendor::Amd)
 }
 
-/// Soname of ROCm's runtime that the libraries need; empty if they need none.
+/// Soname of ROCm's runtime that the shared libraries need; empty if they need none.
 fn hip_runtime(libraries: &[DeviceLibrary]) -> Result<String> {
-    for library in libraries.iter().filter(|library| needs_rocm(library)) {
-        let Some(middle) = &library.middle else {
-            continue;
-        };
+    let middles = libraries.iter().filter(|library| needs_rocm(library));
+    let mut soname = String::new();
+    for middle in middles.filter_map(|library| library.middle.as_ref()) {
         let facts = read_link_facts_file(middle).map_err(|e| Error::new(e.to_string()))?;
         let mut needed = facts.needed.into_iter();
-        if let Some(soname) = needed.find(|name| name.starts_with("libamdhip64.so")) {
-            return Ok(soname);
-        }
+        let name = needed.find(|name| name.starts_with("libamdhip64.so"));
+        soname = name.unwrap_or_else(|| "libamdhip64.so".to_owned());
     }
-    Ok(String::new())
+    Ok(soname)
 }
 
 /// A CMake list.

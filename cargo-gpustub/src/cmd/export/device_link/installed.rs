@@ -18,11 +18,6 @@ pub fn has_code_for(library: &DeviceLibrary, vendor: Vendor) -> bool {
     has_code(library) && library.has_code(vendor)
 }
 
-/// Whether its objects are installed, for device links made elsewhere: CMake's functions make none for AMD.
-pub fn has_archive(library: &DeviceLibrary) -> bool {
-    has_code(library) && !library.has_code(Vendor::Amd)
-}
-
 /// Shared stubs of a vendor's runtime that a library calls: its package's own, or those of another package.
 pub fn stubs_of<'a>(
     library: &'a DeviceLibrary,
