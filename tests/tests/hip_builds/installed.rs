@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gpustub_tests::command::{run, succeed};
-use gpustub_tests::nvcc::hip_recorder;
+use gpustub_tests::nvcc::{hip_recorder, recorder};
 use gpustub_tests::rdc::Project;
 use gpustub_tests::{Result, repository};
 
-use crate::shared::{SHARED, expect_shared};
-use crate::{STUB, USED_STUB, library};
+use crate::shared::{SHARED, expect_shared, images};
+use crate::{STUB, USED_STUB, both, library, records};
 
 /// Libraries over `base`, which has the stubs: `top` and `side`, shared as it is, and `tally`, static.
 fn project() -> Result<Project> {
@@ -179,4 +179,45 @@ fn heavy_installed_libraries_may_need_the_runtime_of_rocm() -> Result<()> {
     cmake.env("ROCM_PATH", project.rocm());
     let none = ("LD_LIBRARY_PATH", Path::new(""));
     expect_targets(&project, &TARGETS, &mut cmake, none)
+}
+
+/// By the final, and by two device links of the program, of which CMake makes one if the program has CUDA code.
+#[test]
+#[ignore = "needs CUDA's compiler, HIP's headers and device libraries: ./tests/run --all"]
+fn heavy_installed_libraries_have_code_for_both_vendors() -> Result<()> {
+    let project = both(&format!("{STUB}{SHARED}\n\n"), SHARED)?;
+    let stub = "[stub.cudart]\n";
+    project.edit("both/GpuStub.toml", stub, &format!("{stub}{SHARED}\n"))?;
+    let mut export = project.gpustub(&["export", "device-link", "-p", "both"])?;
+    succeed(export.arg("--prefix").arg(prefix(&project)))?;
+    let nvcc = project.toolkit().join("bin/nvcc");
+    let nvcc = format!("-DCMAKE_CUDA_COMPILER={}", nvcc.display());
+    let mut cmake = configure(
+        &project,
+        &["-DWITH=both", "-DPACKAGES=both", "-DCUDA=ON", &nvcc],
+    )?;
+    // CMake's test of the compiler links a name that wheels do not have.
+    let runtime = project.path("runtime");
+    fs::create_dir(&runtime)?;
+    let library = project.toolkit().join("lib/libcudart.so.13");
+    symlink(library, runtime.join("libcudart.so"))?;
+    succeed(cmake.env("LIBRARY_PATH", &runtime))?;
+    let build = project.path("build");
+    let mut make = Command::new("cmake");
+    make.arg("--build").arg(&build);
+    succeed(make.env("LIBRARY_PATH", &runtime))?;
+    for (target, image, launches) in [
+        ("chain", "libboth_final.so", 2),
+        ("static", "static", 2),
+        ("own", "own", 3),
+    ] {
+        let mut program = Command::new(build.join(target));
+        program.env("GPUSTUB_HIP_PATH", hip_recorder(&project.path("recorder"))?);
+        let runtime = recorder(&project.path("recorder"), 13)?;
+        let ran = succeed(program.env("GPUSTUB_CUDART_PATH", runtime))?;
+        assert_eq!(images(&ran, "open", 1), [image, image], "{}", ran.stderr);
+        let launched = records(&ran.stderr, "launch");
+        assert_eq!(launched.len(), launches, "{}", ran.stderr);
+    }
+    Ok(())
 }

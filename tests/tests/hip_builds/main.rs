@@ -274,19 +274,19 @@ extern \"C\" int NAME(run)(void) {
 }
 ";
 
-#[test]
-#[ignore = "needs CUDA's compiler, HIP's headers and device libraries: ./tests/run"]
-fn one_table_has_code_for_both_vendors() -> Result<()> {
+/// The package `both`, whose library has code for both vendors. `stubs` are tables, and `table` lines of the library's.
+fn both(stubs: &str, table: &str) -> Result<Project> {
     let project = Project::new(TOOLKIT_13)?;
     project.install_rocm()?;
     project.library(Library {
         archs: "\"sm_80\", \"gfx90a\"",
+        table,
         ..Library::new("both", &[])
     })?;
     project.edit(
         "both/GpuStub.toml",
         "schema = 1\n",
-        &format!("schema = 1\n\n{STUB}"),
+        &format!("schema = 1\n\n{stubs}"),
     )?;
     project.write("both/cuda/both.cu", BOTH)?;
     let value = BOTH.split("__device__").next().unwrap_or_default();
@@ -295,6 +295,13 @@ fn one_table_has_code_for_both_vendors() -> Result<()> {
     let run = "//! Launches.\n\nunsafe extern \"C\" {\n    fn cuda_run() -> i32;\n    fn hip_run() -> i32;\n}\n\n\
                /// Launches both kernels.\npub fn run() -> i32 {\n    unsafe { cuda_run() + hip_run() }\n}\n";
     project.write("both/src/lib.rs", run)?;
+    Ok(project)
+}
+
+#[test]
+#[ignore = "needs CUDA's compiler, HIP's headers and device libraries: ./tests/run"]
+fn one_table_has_code_for_both_vendors() -> Result<()> {
+    let project = both(STUB, "")?;
     let needs = "[dependencies]\nboth = { path = \"../both\" }\n";
     let main = "fn main() {\n    assert_eq!(both::run(), 0);\n}\n";
     project.package("tip", needs, &[("src/main.rs", main)])?;

@@ -45,7 +45,7 @@ fn shared_project() -> Result<Project> {
 }
 
 /// Images of the records of a kind, whose field `index` is an address.
-fn images(ran: &Ran, kind: &str, index: usize) -> Vec<String> {
+pub fn images(ran: &Ran, kind: &str, index: usize) -> Vec<String> {
     let mut images: Vec<String> = records(&ran.stderr, kind)
         .iter()
         .filter_map(|words| words.get(index)?.split('+').next().map(str::to_owned))
