@@ -163,6 +163,7 @@ templates![
     "tree/export/device-link/gpustub-check-image.cmake.hbs",
     "tree/export/device-link/gpustub-device-archs.cmake.hbs",
     "tree/export/device-link/gpustub-device-graph.cmake.hbs",
+    "tree/export/device-link/gpustub-device-hip.cmake.hbs",
     "tree/export/device-link/gpustub-device-link.cmake.hbs",
     "tree/linker-script.hbs",
     "tree/toolkit/README.md.hbs",

@@ -326,7 +326,7 @@ pub struct Export {
 pub enum ExportCommand {
     /// Write stubs for other build systems
     Stubs(ExportStubs),
-    /// Build and install libraries of relocatable CUDA code
+    /// Build and install libraries of relocatable CUDA and HIP code
     DeviceLink(ExportDeviceLink),
     /// Install the C header that reads super-archives
     ArchiveHeader(ExportArchiveHeader),

@@ -46,6 +46,7 @@ pub mod visibility;
 pub use directories::Directories;
 pub use external::check_archive;
 pub use final_link::Delivery;
+pub use hip::{HIP_SOURCES, hip_symbols};
 pub use loadable::check_loadable;
 pub(crate) use modules::build_empty_declared;
 pub(crate) use tables::{build_declared, build_nothing};

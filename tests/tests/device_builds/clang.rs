@@ -14,7 +14,7 @@ use crate::requested::archs;
 use crate::{Record, image, plain};
 
 const CLANG: &str = "/usr/lib/llvm-19/bin/clang++";
-const CURAND: &str = "wheels/curand-11.8/nvidia/curand/include";
+const CURAND: &str = "headers/curand-11.8/nvidia/curand/include";
 
 const LIBRARIES: [(&str, &[&str]); 3] =
     [("base", &[]), ("middle", &["base"]), ("top", &["middle"])];

@@ -14,9 +14,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cargo_metadata::{Message, Package};
-use gpustub_core::gpu_arch::Vendor;
-use gpustub_engine::device_link::check_loadable;
 use gpustub_engine::device_link::metadata::{DeviceLibrary, parse};
+use gpustub_engine::device_link::{HIP_SOURCES, check_loadable};
 use gpustub_engine::toolchain::shared::link_file;
 use gpustub_workspace::cargo;
 use gpustub_workspace::display_path::slashes;
@@ -31,16 +30,17 @@ use serde_json::json;
 use super::install::install;
 use crate::cli;
 use crate::compile::engine_error;
-use installed::{file_name, has_code, static_name, stubs_of};
+use installed::{all_stubs, file_name, has_code, static_name};
 
 /// Maximum number of headers: with more, `include-dirs` probably names a system directory.
 const MAX_HEADERS: usize = 5000;
 
 /// Functions of CMake, which do not depend on the package.
-const FUNCTIONS: [&str; 4] = [
+const FUNCTIONS: [&str; 5] = [
     "gpustub-device-link.cmake",
     "gpustub-device-archs.cmake",
     "gpustub-device-graph.cmake",
+    "gpustub-device-hip.cmake",
     "gpustub-check-image.cmake",
 ];
 
@@ -60,7 +60,6 @@ pub fn run(options: &cli::ExportDeviceLink, shell: &mut Shell) -> Result<bool> {
         declared.is_ok_and(|declared| declared.is_some_and(|declared| declared.has_rdc()))
     })?;
     let libraries = build_libraries(options, package)?;
-    check_vendors(&libraries)?;
     let files = files(package, &libraries)?;
     let Some(prefix) = options.prefix.as_ref().filter(|_| !options.list) else {
         shell.data(
@@ -99,23 +98,6 @@ pub fn run(options: &cli::ExportDeviceLink, shell: &mut Shell) -> Result<bool> {
     Ok(true)
 }
 
-/// Rejects code for AMD, which the functions for CMake do not link.
-fn check_vendors(libraries: &[DeviceLibrary]) -> Result<()> {
-    for library in libraries {
-        let mut archs = library.archs.iter();
-        if let Some(arch) = archs.find(|arch| arch.vendor() == Vendor::Amd) {
-            let message = format!(
-                "device-link.{} of {} is for {arch}, and only CUDA code is exported",
-                library.name, library.package
-            );
-            return Err(Error::new(message).help(
-                "build its sources with CMake's HIP language, or link it with a Rust program",
-            ));
-        }
-    }
-    Ok(())
-}
-
 /// Reads the installed libraries again, as a program loads them: a final, with all that it requires.
 fn check_installed(libraries: &[DeviceLibrary], lib: &Path) -> Result<()> {
     for library in libraries {
@@ -124,8 +106,8 @@ fn check_installed(libraries: &[DeviceLibrary], lib: &Path) -> Result<()> {
         };
         let mut process = vec![lib.join(file_name(r#final))];
         for required in required(library, libraries) {
-            let stubs = stubs_of(required, libraries);
-            for file in [required.middle.as_deref(), stubs].into_iter().flatten() {
+            let stubs = all_stubs(required, libraries);
+            for file in required.middle.as_deref().into_iter().chain(stubs) {
                 process.push(lib.join(file_name(file)));
             }
         }
@@ -213,10 +195,10 @@ fn build_libraries(
     let libraries = parse(&list, &text).map_err(engine_error)?;
     if let Some(left_out) = libraries.iter().find(|library| !library.built) {
         return Err(Error::new(format!(
-            "device-link.{} was left out: no nvcc found",
+            "device-link.{} was left out: a compiler for its `archs` is missing",
             left_out.name
         ))
-        .help("install the CUDA toolkit, or set CUDA_HOME"));
+        .help("install the CUDA toolkit, or set CUDA_HOME; for AMD ROCm, or ROCM_PATH"));
     }
     Ok(libraries)
 }
@@ -230,7 +212,7 @@ fn files(package: &Package, libraries: &[DeviceLibrary]) -> Result<Files> {
         let mut shared: Vec<PathBuf> = Vec::new();
         shared.extend(library.middle.clone());
         shared.extend(library.r#final.clone());
-        if let Some(stubs) = stubs_of(library, libraries) {
+        for stubs in all_stubs(library, libraries) {
             shared.push(stubs.to_owned());
             shared.push(link_file(stubs));
         }
@@ -241,7 +223,7 @@ fn files(package: &Package, libraries: &[DeviceLibrary]) -> Result<Files> {
             add_headers(&mut files, &library.name, dir)?;
         }
     }
-    add_cmake_files(&mut files, package, libraries);
+    add_cmake_files(&mut files, package, libraries)?;
     let list = list_name(package);
     let mut lines: Vec<String> = files
         .keys()
@@ -254,8 +236,12 @@ fn files(package: &Package, libraries: &[DeviceLibrary]) -> Result<Files> {
 }
 
 /// Adds the files for `find_package`.
-fn add_cmake_files(files: &mut Files, package: &Package, libraries: &[DeviceLibrary]) {
-    let data = cmake::package_data(package, libraries);
+fn add_cmake_files(
+    files: &mut Files,
+    package: &Package,
+    libraries: &[DeviceLibrary],
+) -> Result<()> {
+    let data = cmake::package_data(package, libraries)?;
     let config = templates::render("export/device-link/config.cmake", &data);
     let prefix = format!("lib/cmake/{0}/{0}", package.name);
     files.insert(format!("{prefix}-config.cmake"), Content::Text(config));
@@ -263,6 +249,11 @@ fn add_cmake_files(files: &mut Files, package: &Package, libraries: &[DeviceLibr
         let text = templates::render(&format!("export/device-link/{name}"), &json!({}));
         let path = format!("lib/cmake/{}/{name}", package.name);
         files.insert(path, Content::Text(text));
+    }
+    // Of several packages, one has the functions for all.
+    for (name, text) in HIP_SOURCES {
+        let path = format!("lib/cmake/{}/{name}", package.name);
+        files.insert(path, Content::Text(text.to_owned()));
     }
     let version = &package.version;
     let compatible = match (version.major, version.minor) {
@@ -274,6 +265,7 @@ fn add_cmake_files(files: &mut Files, package: &Package, libraries: &[DeviceLibr
     let text = templates::render("export/device-link/config-version.cmake", &data);
     let path = format!("{prefix}-config-version.cmake");
     files.insert(path, Content::Text(text));
+    Ok(())
 }
 
 /// Adds a file. Two different files of one name are an error.

@@ -1,8 +1,11 @@
 //! Relocatable device code of HIP: clang compiles and links it, with the tools of its own release.
 
 mod clang;
+mod export;
 mod link;
 mod register;
+
+pub use export::{HIP_SOURCES, hip_symbols};
 
 pub(super) use clang::{Clang, READ_BY_CLANG, debian_directories, path_of_commands, resolve};
 pub(super) use link::{LinkInputs, link};

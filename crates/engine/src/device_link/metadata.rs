@@ -119,13 +119,13 @@ const CUDARTS: [Cudart; 3] = [Cudart::Shared, Cudart::Static, Cudart::None];
 
 impl DeviceLibrary {
     /// Whether it has code for a vendor's GPUs. Unknown architectures are those of an archive of CUDA.
-    pub(super) fn has_code(&self, vendor: Vendor) -> bool {
+    pub fn has_code(&self, vendor: Vendor) -> bool {
         let is_unknown = vendor == Vendor::Nvidia && self.archs.is_empty();
         is_unknown || vendor.is_in(self.archs.iter().copied())
     }
 
     /// The stubs of a vendor's runtime that its package uses.
-    pub(super) fn stubs(&self, vendor: Vendor) -> &Stubs {
+    pub fn stubs(&self, vendor: Vendor) -> &Stubs {
         match vendor {
             Vendor::Nvidia => &self.stubs,
             Vendor::Amd => &self.hip_stubs,
@@ -133,7 +133,7 @@ impl DeviceLibrary {
     }
 
     /// The shared library with these stubs, if it is the package's own.
-    pub(super) fn shared_stubs(&self, vendor: Vendor) -> Option<&Path> {
+    pub fn shared_stubs(&self, vendor: Vendor) -> Option<&Path> {
         match self.stubs(vendor) {
             Stubs::Shared(path) => Some(path),
             _ => None,

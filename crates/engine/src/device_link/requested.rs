@@ -81,16 +81,12 @@ fn replace(library: &mut DeviceLink, requested: &[Arch]) {
     if is_external && !requested.iter().all(is_served) {
         return;
     }
-    let mut archs = Vec::from_iter(declared.iter().map(|arch| arch.value));
-    archs.retain(|arch| !arch.vendor().is_in(requested.iter().copied()));
-    archs.extend(requested);
-    library.archs = archs
-        .into_iter()
-        .map(|value| Spanned {
-            value,
-            span: span.clone(),
-        })
-        .collect();
+    let is_requested = |arch: &Spanned<Arch>| arch.value.vendor().is_in(requested.iter().copied());
+    library.archs.retain(|arch| !is_requested(arch));
+    for value in requested {
+        let span = span.clone();
+        library.archs.push(Spanned { value, span });
+    }
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ set_property(TARGET cuda_whole PROPERTY CUDA_SEPARABLE_COMPILATION OFF)
 # A program with relocatable code that opens a final itself.
 consumer(cuda_opener SOURCE whole.cu opener.cpp RUNS whole opened LINKS ${CMAKE_DL_LIBS})
 set_property(TARGET cuda_opener PROPERTY CUDA_RUNTIME_LIBRARY Shared)
-target_compile_definitions(cuda_opener PRIVATE LIBRARY="$<TARGET_FILE:area::area_final>")
+target_compile_definitions(cuda_opener PRIVATE LIBRARY="$<TARGET_FILE:area::area_final>" FUNCTION="area_run")
 foreach(target IN ITEMS cuda_chain cuda_unrelated cuda_mixed cuda_static cuda_module cuda_launches cuda_library
     cuda_objects cuda_parts cuda_parts_module cuda_whole cuda_opener)
   gpustub_target_device_link(${target})

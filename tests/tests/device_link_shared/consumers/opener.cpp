@@ -3,6 +3,6 @@
 extern "C" int opened_run()
 {
     void *library = dlopen(LIBRARY, RTLD_NOW);
-    auto run = library ? reinterpret_cast<int (*)()>(dlsym(library, "area_run")) : nullptr;
+    auto run = library ? reinterpret_cast<int (*)()>(dlsym(library, FUNCTION)) : nullptr;
     return run ? run() : -1;
 }

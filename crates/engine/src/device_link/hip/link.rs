@@ -96,10 +96,10 @@ fn code_object(
     if !output.status.success() {
         return Err(link_error(&command, &printed(&output)));
     }
-    files::write_if_changed(&dir.join(SOURCE), source(&ids).as_bytes())?;
+    write_source(dir, &ids)?;
     let new = files::sibling(&object);
     let name = new.file_name().unwrap_or_default().to_string_lossy();
-    tools()?.object(dir, &[], SOURCE, &name)?;
+    tools()?.object(dir, &[], SOURCE.0, &name)?;
     files::rename(&new, &object)?;
     fingerprint::record_known(&object, &key, &archives, &before)?;
     if let (Some(step), true) = (step, fingerprint::fresh(&object, &key).is_some()) {
@@ -117,24 +117,31 @@ fn optimisation(level: &str) -> &'static str {
     }
 }
 
-/// The linked code, and the source that includes it.
+/// The linked code.
 const CODE: &str = "device.hipfb";
-const SOURCE: &str = "hip_link.S";
 
-/// Assembly of the object that defines what the objects with these ids leave undefined.
-fn source(ids: &BTreeSet<String>) -> String {
-    let label = |name: String| format!(".globl {name}\n.hidden {name}\n{name}:\n");
-    let labels = |prefix: &str| -> String {
-        let names = ids.iter().map(|id| format!("{prefix}{id}"));
-        names.map(label).collect()
-    };
-    let codes = label("gpustub_hip_code".to_owned()) + &labels(FATBIN);
-    let handles = label("gpustub_hip_handle".to_owned()) + &labels(HANDLE);
-    // The code is aligned as clang's bundler aligns its entries.
-    format!(
-        ".section .hip_fatbin, \"a\"\n.p2align 12\n{codes}.incbin \"{CODE}\"\n\
-         .bss\n.p2align 3\n{handles}.zero 8\n.section .note.GNU-stack, \"\"\n"
-    )
+/// The source that includes it, and the file with the symbols of objects, which that includes.
+pub(super) const SOURCE: (&str, &str) = ("gpustub_hip_link.S", include_str!("link.S"));
+const LIST: &str = "gpustub_hip_link.inc";
+
+/// Lines of [`LIST`]: what the objects with these ids leave undefined.
+pub(super) fn symbols(ids: &BTreeSet<String>) -> Vec<String> {
+    let mut lines = Vec::new();
+    for id in ids {
+        lines.extend([
+            format!("CODE({FATBIN}{id})"),
+            format!("HANDLE({HANDLE}{id})"),
+        ]);
+    }
+    lines
+}
+
+/// Writes the source and the file that it includes.
+fn write_source(dir: &Path, ids: &BTreeSet<String>) -> Result<(), Error> {
+    let (name, text) = SOURCE;
+    files::write_if_changed(&dir.join(name), text.as_bytes())?;
+    let lines = symbols(ids).join("\n") + "\n";
+    files::write_if_changed(&dir.join(LIST), lines.as_bytes())
 }
 
 /// Members of an archive that have an offload bundle, in their order.
@@ -216,10 +223,10 @@ mod tests {
             };
             assert_eq!(register::suffixes(&library).unwrap(), [suffix]);
         }
-        fs::write(dir.join(SOURCE), source(&ids)).unwrap();
-        run(dir, &["cc", "-c", SOURCE]);
+        write_source(dir, &ids).unwrap();
+        run(dir, &["cc", "-c", SOURCE.0]);
         let names = Command::new("nm")
-            .arg(dir.join("hip_link.o"))
+            .arg(dir.join("gpustub_hip_link.o"))
             .output()
             .unwrap();
         let names = String::from_utf8(names.stdout).unwrap();

@@ -60,15 +60,21 @@ fn list(functions: &[String]) -> String {
         .collect()
 }
 
+/// Source with the functions of a device link.
+pub(super) const SOURCE: (&str, &str) = ("gpustub_hip_register.c", include_str!("register.c"));
+
 /// Makes the object with the functions of a device link.
 pub(super) fn link_object(
     functions: &[String],
     dir: &Path,
     tools: &dyn Fn() -> Result<Toolchain, Error>,
 ) -> Result<PathBuf, Error> {
-    let source = ("gpustub_hip_register.c", include_str!("register.c"));
-    let sources = [source, (LIST, &list(functions))];
-    generated::object(dir, sources, "hip_register.o", tools)
+    generated::object(
+        dir,
+        [SOURCE, (LIST, &list(functions))],
+        "hip_register.o",
+        tools,
+    )
 }
 
 /// Makes the object that calls these functions in a library with the objects of others, its own included.
