@@ -176,8 +176,9 @@ fn archives_of_clangs_older_driver_are_linked() -> Result<()> {
     record.expect(&[("tip", KERNELS)], 3)?;
     compile("--offload-new-driver")?;
     let refused = run(&mut cargo(&project, BUILD)?)?;
-    let message = "base.o of";
-    let help = "or with clang's older driver (CUDA code only): --no-offload-new-driver";
+    let message = "has device code for sm_80, sm_90 in an offload binary of clang";
+    let help =
+        "also takes objects of nvcc -rdc=true, and of clang --no-offload-new-driver -fgpu-rdc";
     assert!(
         refused.stderr.contains(message) && refused.stderr.contains(help),
         "{}",
