@@ -161,7 +161,13 @@ endfunction()
 
 /// Copies the files that define `gpustub_target_device_link`.
 pub fn copy_functions(directory: &Path) -> Result<()> {
-    for name in ["device-link", "device-graph", "device-archs", "check-image"] {
+    for name in [
+        "device-link",
+        "device-graph",
+        "device-archs",
+        "device-hip",
+        "check-image",
+    ] {
         let from = format!("templates/tree/export/device-link/gpustub-{name}.cmake.hbs");
         let to = directory.join(format!("gpustub-{name}.cmake"));
         fs::copy(repository().join(from), to)?;
