@@ -12,6 +12,7 @@ use std::process::Command;
 
 use gpustub_core::diag::{DEVICE_LINK_ERROR, IO_ERROR};
 use gpustub_core::gpu_arch::Arch;
+use gpustub_core::offload::OffloadCode;
 
 use super::super::metadata::DeviceLibrary;
 use super::super::nvcc_report::{printed, shell};
@@ -148,7 +149,7 @@ fn write_source(dir: &Path, ids: &BTreeSet<String>) -> Result<(), Error> {
 fn objects(archive: &Path) -> Result<Vec<Vec<u8>>, Error> {
     let mut objects = Vec::new();
     symbol_index::visit_members(archive, u64::MAX, &mut |_, member| {
-        if member.windows(BUNDLE.len()).any(|window| window == BUNDLE) {
+        if OffloadCode::read(member).is_some() {
             objects.push(member.to_vec());
         }
         true
@@ -160,9 +161,6 @@ fn objects(archive: &Path) -> Result<Vec<Vec<u8>>, Error> {
     }
     Ok(objects)
 }
-
-/// Beginning of the names of sections with device code.
-const BUNDLE: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__hip";
 
 fn link_error(command: &Command, text: &str) -> Error {
     let error = Error::new(
