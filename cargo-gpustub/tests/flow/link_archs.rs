@@ -11,11 +11,12 @@ fn programs_choose_the_architectures_of_their_device_link() {
     let directory = directory.path();
     diamond(directory);
     let path = "left/GpuStub.toml";
-    let left = std::fs::read_to_string(directory.join(path)).unwrap();
     // Its own tests are programs, too.
-    let left = left.replace("sm_80", "sm_86");
-    let left = left.replace("schema = 1\n", "schema = 1\nlink-archs = [\"sm_86\"]\n");
-    write(directory, path, &left);
+    let table = std::fs::read_to_string(directory.join(path))
+        .unwrap()
+        .replace("sm_80", "sm_86")
+        .replace("schema = 1\n", "schema = 1\nlink-archs = [\"sm_86\"]\n");
+    write(directory, path, &table);
     for command in ["plan", "check", "sync"] {
         let (_, err) = ends(1, directory, &[command, "-p", "app"]);
         assert!(err.contains("error[missing-arch]"), "{command}: {err}");
@@ -27,10 +28,10 @@ fn programs_choose_the_architectures_of_their_device_link() {
             &format!("schema = 1\n{archs}"),
         )
     };
-    let written = "app/gpustub-final/GpuStub.toml";
+    let finalizer = "app/gpustub-final/GpuStub.toml";
     request("link-archs = [\"sm_86\"]\n");
     ends(0, directory, &["sync", "--workspace"]);
-    let text = std::fs::read_to_string(directory.join(written)).unwrap();
+    let text = std::fs::read_to_string(directory.join(finalizer)).unwrap();
     assert!(
         text.ends_with("schema = 1\nlink-archs = [\"sm_86\"]\n"),
         "{text}"
@@ -62,10 +63,10 @@ fn programs_choose_the_architectures_of_their_device_link() {
         "{out}"
     );
     ends(0, directory, &["sync", "--workspace"]);
-    write(directory, path, &left.replace("sm_86", "sm_80"));
+    write(directory, path, &table.replace("sm_86", "sm_80"));
     request("");
     let (_, err) = ends(0, directory, &["sync", "--workspace"]);
-    assert!(err.contains(&format!("Removed {written}")), "{err}");
+    assert!(err.contains(&format!("Removed {finalizer}")), "{err}");
     // Without a package at the root, there is no program.
     write(
         directory,

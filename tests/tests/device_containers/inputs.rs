@@ -128,7 +128,7 @@ pub const INPUTS: &[Input] = &[
     ),
 ];
 
-/// Of further releases, and in published wheels.
+/// Inputs of further releases, and in published wheels.
 pub const HEAVY: &[Input] = &[
     input(
         "nvcc-12.fatbin",

@@ -19,7 +19,7 @@ use gpustub_tests::{Result, repository};
 
 use inputs::{HEAVY, INPUTS, Input, Maker};
 
-/// What a container holds, as one line of the page.
+/// Contents of a file, as one line of the page.
 fn contents(file: &[u8]) -> String {
     let lines: Vec<String> = containers(file).map(|container| line(&container)).collect();
     match &lines[..] {
@@ -66,7 +66,7 @@ fn model_name(model: Model) -> &'static str {
     }
 }
 
-/// What a command prints about a file, without sizes, paths of the test and the lines that quote `GpuStub.toml`.
+/// Output of a command about a file, without sizes, paths of the test and the lines that quote `GpuStub.toml`.
 fn says(directory: &Path, words: &[&str]) -> Result<String> {
     let ran = run(gpustub(words)?.current_dir(directory))?;
     let text = format!(
@@ -102,7 +102,7 @@ fn says(directory: &Path, words: &[&str]) -> Result<String> {
     Ok(words.join(" "))
 }
 
-/// What `plan` says of an archive as `prebuilt`.
+/// Output of `plan` about an archive as `prebuilt`.
 fn prebuilt(directory: &Path, archive: &str) -> Result<String> {
     let package = directory.join("package");
     fs::create_dir_all(package.join("src"))?;

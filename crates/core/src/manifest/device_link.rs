@@ -106,7 +106,7 @@ impl DeviceLink {
         }
         for arch in &self.archs {
             let real = arch.value.as_kind(ArchKind::Real);
-            let has_real = self.archs.iter().any(|other| other.value == real);
+            let has_real = self.archs.iter().any(|code| code.value == real);
             let help = match arch.value.kind() {
                 ArchKind::Lto => {
                     format!(

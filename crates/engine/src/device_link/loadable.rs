@@ -231,11 +231,16 @@ mod tests {
         let flags = [&FINAL[..], &["-Wl,-rpath,$ORIGIN"]].concat();
         for function in CALLED {
             let middle = link(dir.path(), "liba.so", &calls(function), &SHARED);
-            let other = link(dir.path(), "libother_final.so", "int other;", &flags);
+            let unrelated = link(
+                dir.path(),
+                "libunrelated_final.so",
+                "int unrelated;",
+                &flags,
+            );
             let defines = format!("void {function}(void) {{}}\n");
             let link = link(dir.path(), "liba_final.so", &defines, &flags);
             assert_eq!(fault(&[middle.clone(), link]), "none");
-            let fault = fault(&[middle, other]);
+            let fault = fault(&[middle, unrelated]);
             let expected = format!("no device link defines `{function}`\n");
             assert!(fault.contains(&expected), "{fault}");
         }

@@ -158,10 +158,10 @@ mod tests {
                 );
             }
             run(store, days(NOW), max_size);
-            let mut left = names(&store.join("step0"));
-            left.extend(names(&store.join("step1")));
-            left.sort();
-            assert_eq!(left, kept, "{max_size}");
+            let mut steps = names(&store.join("step0"));
+            steps.extend(names(&store.join("step1")));
+            steps.sort();
+            assert_eq!(steps, kept, "{max_size}");
         }
     }
 

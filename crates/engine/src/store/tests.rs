@@ -190,8 +190,8 @@ fn a_header_that_is_searched_first_has_an_entry_of_its_own() {
         assert!(!build(&script, &inputs), "{header:?}");
         fs::remove_file(header).unwrap();
         // Another build's OUT_DIR.
-        let other = Script::new(dir.path(), "debug/build/a-2/out");
-        assert!(!build(&other, &other.inputs()));
+        let script = Script::new(dir.path(), "debug/build/a-2/out");
+        assert!(!build(&script, &script.inputs()));
     }
 }
 

@@ -111,8 +111,8 @@ impl<'d> ElfImage<'d> {
 
 /// Number of symbols by a GNU hash table.
 enum GnuCount {
-    /// Of all symbols.
+    /// Number of all symbols.
     Symbols(u32),
-    /// Of the symbols before those of an empty table.
+    /// Number of symbols before those of an empty table.
     Imports(u32),
 }
