@@ -17,8 +17,51 @@ pub fn target_dir() -> PathBuf {
         .map_or_else(|| repository().join("target"), Path::to_owned)
 }
 
+/// Lists of components that `tests/run` installs with `--all` only.
+const HEAVY_LISTS: [&str; 8] = [
+    "debs-all.list",
+    "headers-all.list",
+    "moving.list",
+    "moving-trees.list",
+    "toolkits.list",
+    "trees-all.list",
+    "wheel-headers-all.list",
+    "wheels-all.list",
+];
+
+/// The list of `--all` that has a component, if the calling test is not `heavy_`: a machine that has every component hides
+/// that another one lacks it. The test harness names threads by their tests.
+fn only_for_heavy_tests(path: &str) -> Result<Option<&'static str>> {
+    let thread = std::thread::current();
+    let is_plain_test = thread
+        .name()
+        .is_some_and(|name| name != "main" && !name.contains("heavy_"));
+    if !is_plain_test {
+        return Ok(None);
+    }
+    for list in HEAVY_LISTS {
+        let list_path = repository().join("tests/components").join(list);
+        let text = std::fs::read_to_string(&list_path)
+            .map_err(|e| format!("{}: {e}", list_path.display()))?;
+        let is_listed = text
+            .lines()
+            .filter_map(|line| line.split_whitespace().next())
+            .any(|name| Path::new(path).starts_with(name));
+        if is_listed {
+            return Ok(Some(list));
+        }
+    }
+    Ok(None)
+}
+
 /// Path of a file or directory below the components' directory. An error says how to install it.
 pub fn component(path: &str) -> Result<PathBuf> {
+    if let Some(list) = only_for_heavy_tests(path)? {
+        return Err(format!(
+            "{path} is in tests/components/{list}, which only `heavy_` tests may use"
+        )
+        .into());
+    }
     let root = std::env::var_os(VARIABLE)
         .map_or_else(|| repository().join("target/components"), PathBuf::from);
     let path = root.join(path);

@@ -70,7 +70,7 @@ const KERNELS: &[&str] = &["base_kernel", "middle_kernel", "top_kernel"];
 
 #[test]
 #[ignore = "needs CUDA's compiler: ./tests/run"]
-fn one_device_link_is_over_objects_of_both_compilers() -> Result<()> {
+fn heavy_one_device_link_is_over_objects_of_both_compilers() -> Result<()> {
     let library = tempfile::tempdir()?;
     let library = recorder(library.path(), 12)?;
     for compilers in [
@@ -104,7 +104,7 @@ fn one_device_link_is_over_objects_of_both_compilers() -> Result<()> {
 
 #[test]
 #[ignore = "needs CUDA's compiler: ./tests/run"]
-fn shared_libraries_have_objects_of_both_compilers() -> Result<()> {
+fn heavy_shared_libraries_have_objects_of_both_compilers() -> Result<()> {
     let project = project(["clang", "nvcc", "clang"])?;
     project.edit("base/GpuStub.toml", "provide = true", "type = \"shared\"")?;
     for (name, _) in LIBRARIES {
@@ -138,7 +138,7 @@ fn shared_libraries_have_objects_of_both_compilers() -> Result<()> {
 /// Archives that others made with clang: nvlink reads those of its older driver.
 #[test]
 #[ignore = "needs CUDA's compiler: ./tests/run"]
-fn archives_of_clangs_older_driver_are_linked() -> Result<()> {
+fn heavy_archives_of_clangs_older_driver_are_linked() -> Result<()> {
     let project = project(["nvcc"; 3])?;
     project.edit(
         "base/GpuStub.toml",
@@ -189,7 +189,7 @@ fn archives_of_clangs_older_driver_are_linked() -> Result<()> {
 
 #[test]
 #[ignore = "needs CUDA's compiler: ./tests/run"]
-fn missing_and_unsuitable_clangs_are_reported() -> Result<()> {
+fn heavy_missing_and_unsuitable_clangs_are_reported() -> Result<()> {
     let project = project(["clang", "nvcc", "nvcc"])?;
     succeed(&mut project.gpustub(&["sync"])?)?;
     for (variable, value, reported) in [

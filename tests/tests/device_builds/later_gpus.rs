@@ -34,7 +34,7 @@ fn relink(dir: &Path) -> Result<Command> {
 /// CUDA 12.4 knows no GPU later than sm_90, nvJitLink 12.9 does.
 #[test]
 #[ignore = "needs CUDA's compiler and nvJitLink: ./tests/run"]
-fn objects_with_ptx_are_linked_for_a_later_gpu() -> Result<()> {
+fn heavy_objects_with_ptx_are_linked_for_a_later_gpu() -> Result<()> {
     let project = Project::new(TOOLKIT_12)?;
     for (name, requires, archs) in [
         ("base", &[][..], "\"sm_80\", \"compute_80\""),
