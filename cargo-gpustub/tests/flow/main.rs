@@ -75,12 +75,16 @@ fn component(name: &str) -> PathBuf {
 }
 
 fn gpustub(directory: &Path, arguments: &[&str]) -> Command {
+    // Cargo asks the compiler for its version and targets at each call, and stores the answers in an existing target directory.
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("flow");
+    fs::create_dir_all(&target).unwrap();
     let mut command = Command::new(cargo_bin!("cargo-gpustub"));
     command
         .current_dir(directory)
         .args(arguments)
         .env("CUDA_HOME", "/nonexistent")
         .env("CARGO_NET_OFFLINE", "true")
+        .env("CARGO_TARGET_DIR", target)
         .env_remove("GPUSTUB_ACME_PATH");
     command
 }
