@@ -1,7 +1,9 @@
 //! Cargo, as a user calls it.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use crate::command::succeed;
 use crate::components::target_dir;
@@ -35,11 +37,17 @@ pub fn hello_gpu() -> Result<PathBuf> {
     build(&repository().join("examples/hello-gpu"), "hello-gpu")
 }
 
-/// A program of the workspace in `directory`. All workspaces share one target directory.
+/// A program of the workspace in `directory`, built once per process. All workspaces share one target directory.
 fn build(directory: &Path, package: &str) -> Result<PathBuf> {
-    let mut build = cargo(directory);
-    build.args(["build", "--quiet", "--package", package, "--target-dir"]);
-    succeed(build.arg(target_dir()))?;
+    /// Names of the packages that are built.
+    static BUILT: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+    if !built.contains(package) {
+        let mut build = cargo(directory);
+        build.args(["build", "--quiet", "--package", package, "--target-dir"]);
+        succeed(build.arg(target_dir()))?;
+        built.insert(package.to_owned());
+    }
     Ok(target_dir().join("debug").join(package))
 }
 
