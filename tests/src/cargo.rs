@@ -16,12 +16,15 @@ pub fn cargo(directory: &Path) -> Command {
     command
 }
 
+/// Variable by which `tests/run` leaves debug information out of this workspace's builds.
+const DEBUG: &str = "CARGO_PROFILE_DEV_DEBUG";
+
 /// Removes the environment variables of this test's own cargo from a command.
 pub fn without_own_cargo(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
         let is_of_package = name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
-        if is_of_package || ["CARGO_TARGET_DIR", "RUSTFLAGS"].contains(&&name[..]) {
+        if is_of_package || ["CARGO_TARGET_DIR", "RUSTFLAGS", DEBUG].contains(&&name[..]) {
             command.env_remove(&*name);
         }
     }
@@ -44,6 +47,7 @@ fn build(directory: &Path, package: &str) -> Result<PathBuf> {
     let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
     if !built.contains(package) {
         let mut build = cargo(directory);
+        build.envs(std::env::var_os(DEBUG).map(|value| (DEBUG, value)));
         build.args(["build", "--quiet", "--package", package, "--target-dir"]);
         succeed(build.arg(target_dir()))?;
         built.insert(package.to_owned());
