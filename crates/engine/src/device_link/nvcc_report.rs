@@ -72,6 +72,10 @@ impl CompileError<'_> {
         let error = match (cuda_clang::help(printed), missing_header(printed)) {
             (Some(help), _) => error.help(help),
             (None, Some(header)) => error.help(self.header_help(header)),
+            // Of lld: only a module is linked from one source.
+            (None, None) if printed.contains("error: undefined") => {
+                error.help(self.separable_help())
+            }
             (None, None) => error,
         };
         error.command(command)
@@ -109,15 +113,21 @@ impl CompileError<'_> {
         } else if let Some(header) = missing_header(nvcc_output) {
             error.help(self.header_help(header))
         } else if nvcc_output.contains("Unresolved extern") {
-            error.help(format!(
-                "with `separable = false` a source can call only functions that it defines or includes: \
-                 remove it from [device-link.{library_name}] ({}), and each source is linked with the others",
-                self.manifest.location(&self.library.name.span)
-            ))
+            error.help(self.separable_help())
         } else {
             error
         };
         error.command(command)
+    }
+
+    /// Help for a module of one source that calls a function of another.
+    fn separable_help(&self) -> String {
+        format!(
+            "with `separable = false` a source can call only functions that it defines or includes: remove it from \
+             [device-link.{}] ({}), and each source is linked with the others",
+            self.library.name.value,
+            self.manifest.location(&self.library.name.span)
+        )
     }
 
     /// Names the library that has a header which the source cannot include.

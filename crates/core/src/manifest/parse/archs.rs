@@ -86,19 +86,12 @@ fn arch_list(
 }
 
 /// Rejects what device links for AMD cannot have.
-pub(super) fn check_amd(
-    decoder: &mut Decoder<'_>,
-    table: &Table<'_>,
-    link: &DeviceLink,
-    is_module: bool,
-) {
+pub(super) fn check_amd(decoder: &mut Decoder<'_>, table: &Table<'_>, link: &DeviceLink) {
     let is_amd = |arch: &&Spanned<Arch>| arch.value.vendor() == Vendor::Amd;
     let Some(arch) = link.archs.iter().find(is_amd) else {
         return;
     };
-    let problem = if is_module {
-        "a module for AMD is no device link: `hipcc --genco` makes it from a source"
-    } else if matches!(link.code, DeviceCode::External { .. }) {
+    let help = if matches!(link.code, DeviceCode::External { .. }) {
         "objects of HIP that others compiled are not linked yet: write `sources`"
     } else if link.cudadevrt {
         "kernels of HIP cannot launch kernels: remove `cudadevrt`"
@@ -106,5 +99,5 @@ pub(super) fn check_amd(
         return;
     };
     let message = format!("`{}.archs` has \"{}\"", table.name, arch.value);
-    decoder.error_with_help(&INVALID_VALUE, arch.span.clone(), message, problem);
+    decoder.error_with_help(&INVALID_VALUE, arch.span.clone(), message, help);
 }

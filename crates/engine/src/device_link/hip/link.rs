@@ -56,13 +56,40 @@ fn code_object(
     inputs: &LinkInputs,
     tools: &dyn Fn() -> Result<Toolchain, Error>,
 ) -> Result<PathBuf, Error> {
+    let object = inputs.dir.join("hip_link.o");
+    run(inputs, CODE, &object, &|archives| {
+        write_source(inputs.dir, &ids(archives)?)?;
+        let new = files::sibling(&object);
+        let name = new.file_name().unwrap_or_default().to_string_lossy();
+        tools()?.object(inputs.dir, &[], SOURCE.0, &name)?;
+        files::rename(&new, &object)
+    })?;
+    Ok(object)
+}
+
+/// File of a module in its directory. The name differs from that of a program's code, so that the store has two steps.
+pub(in crate::device_link) const MODULE: &str = "module.hipfb";
+
+/// Makes a module's file, [`MODULE`] in the directory of outputs, unless it is up to date: an offload bundle with a code
+/// object for each architecture.
+pub(in crate::device_link) fn link_module(inputs: &LinkInputs, file: &Path) -> Result<(), Error> {
+    run(inputs, MODULE, file, &|_| Ok(()))
+}
+
+/// Links the code of the archives to the file `code` in the directory of outputs, and lets `finish` make `output` of it,
+/// unless that is up to date.
+fn run(
+    inputs: &LinkInputs,
+    code: &str,
+    output: &Path,
+    finish: &dyn Fn(&[PathBuf]) -> Result<(), Error>,
+) -> Result<(), Error> {
     let dir = inputs.dir;
     fs::create_dir_all(dir).map_err(|e| Error::io("create the directory", dir, &e))?;
     let archives: Vec<PathBuf> = inputs.members.iter().map(|m| m.archive.clone()).collect();
-    let object = dir.join("hip_link.o");
     let mut command = inputs.clang.command();
     command.current_dir(dir);
-    command.args(["--hip-link", "--cuda-device-only", "-o", CODE]);
+    command.args(["--hip-link", "--cuda-device-only", "-o", code]);
     command.arg(optimisation(inputs.opt_level));
     for arch in inputs.archs {
         command.arg(format!("--offload-arch={arch}"));
@@ -72,18 +99,18 @@ fn code_object(
         .fold(inputs.clang.key(&command), |key, archive| {
             format!("{key} {archive:?}")
         });
-    if fingerprint::fresh(&object, &key).is_some() {
-        return Ok(object);
+    if fingerprint::fresh(output, &key).is_some() {
+        return Ok(());
     }
-    fingerprint::invalidate(&object)?;
+    fingerprint::invalidate(output)?;
     let before = fingerprint::InputStates::read(&archives);
     let mut step = (inputs.store).map(|store| store.step(&command, &key, &archives));
-    let outputs = [object.as_path()];
-    let fetched = step.as_mut().and_then(|step| step.fetch(&outputs));
+    let fetched = step.as_mut().and_then(|step| step.fetch(&[output]));
     if fetched.is_some() {
-        fingerprint::record_known(&object, &key, &archives, &before)?;
-        return Ok(object);
+        return fingerprint::record_known(output, &key, &archives, &before);
     }
+    // It may be a file of the store, into which clang would write.
+    files::remove(output)?;
     for (number, member) in inputs.members.iter().enumerate() {
         for (index, bytes) in objects(&member.archive)?.iter().enumerate() {
             let name = format!("{number}-{index}.o");
@@ -92,21 +119,16 @@ fn code_object(
             command.arg(name);
         }
     }
-    let ids = ids(&archives)?;
-    let output = command.output().map_err(|e| inputs.clang.cannot_run(&e))?;
-    if !output.status.success() {
-        return Err(link_error(&command, &printed(&output)));
+    let result = command.output().map_err(|e| inputs.clang.cannot_run(&e))?;
+    if !result.status.success() {
+        return Err(link_error(&command, &printed(&result)));
     }
-    write_source(dir, &ids)?;
-    let new = files::sibling(&object);
-    let name = new.file_name().unwrap_or_default().to_string_lossy();
-    tools()?.object(dir, &[], SOURCE.0, &name)?;
-    files::rename(&new, &object)?;
-    fingerprint::record_known(&object, &key, &archives, &before)?;
-    if let (Some(step), true) = (step, fingerprint::fresh(&object, &key).is_some()) {
-        step.keep(&archives, &outputs, "");
+    finish(&archives)?;
+    fingerprint::record_known(output, &key, &archives, &before)?;
+    if let (Some(step), true) = (step, fingerprint::fresh(output, &key).is_some()) {
+        step.keep(&archives, &[output], "");
     }
-    Ok(object)
+    Ok(())
 }
 
 /// Level of the link, whose code generator fails at `-O0` (LLVM 19.1.7), and which has no levels `s` and `z`.
