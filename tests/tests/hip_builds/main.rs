@@ -2,6 +2,7 @@
 //! architecture, and what is refused. HIP's runtime is a recorder: no device of AMD is at hand.
 
 mod installed;
+mod modules;
 mod shared;
 
 use std::fs;
