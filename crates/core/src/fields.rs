@@ -238,12 +238,12 @@ fields! {
              character of a name, `**` any directories. Names end in `.cu`, `.cpp`, `.cc` or `.cxx`. \
              `$OUT_DIR/` at the start: files that the build script writes. Without `sources` and `prebuilt` the library consists of its headers.";
         "prebuilt": Type::String, false, "\"/opt/acme/lib/libacme_static.a\"",
-            "Instead of `sources`: a finished archive of relocatable objects, without a device link in \
-             it. Relative to this file, absolute, or after `$OUT_DIR/` made by the build script before \
+            "Instead of `sources`: a finished archive of relocatable objects (nvcc -rdc=true, for AMD clang \
+             -fgpu-rdc), without a device link in it. Relative to this file, absolute, or after `$OUT_DIR/` made by the build script before \
              `finalize()`.";
         "prebuilt-shared": Type::Table("device-link.prebuilt-shared"), false,
             "{ middle = \"/opt/acme/lib/libacme.so\", final = \"/opt/acme/lib/libacme_final.so\" }",
-            "With `prebuilt` and `type = \"shared\"`: the shared libraries that hold it at run time.";
+            "With `prebuilt` and `type = \"shared\"`: the shared libraries that hold it at run time. Not for AMD.";
         "include-dirs": Type::Strings, false, "[\"include\"]",
             "Directories with headers, relative to this file or, after `$OUT_DIR/`, made by the build \
              script; for a `prebuilt` library they may be absolute. \

@@ -184,7 +184,7 @@ fn link_package(
         if let DeviceCode::External { prebuilt, .. } = &table.code {
             if !library.archive.as_os_str().is_empty() {
                 // rustc, which bundles the archive, does not say what is wrong with it.
-                external::check_archive(&library.name, &library.archive).map_err(|diagnostic| {
+                external::check_archive(table, &library.archive).map_err(|diagnostic| {
                     Error::from(diagnostic).with_location(context.manifest.location(&prebuilt.span))
                 })?;
             }

@@ -91,8 +91,16 @@ pub(super) fn check_amd(decoder: &mut Decoder<'_>, table: &Table<'_>, link: &Dev
     let Some(arch) = link.archs.iter().find(is_amd) else {
         return;
     };
-    let help = if matches!(link.code, DeviceCode::External { .. }) {
-        "objects of HIP that others compiled are not linked yet: write `sources`"
+    let is_shared_elsewhere = matches!(
+        &link.code,
+        DeviceCode::External {
+            prebuilt_shared: Some(_),
+            ..
+        }
+    );
+    let help = if is_shared_elsewhere {
+        "shared libraries of HIP that others built cannot register in another device link: write type = \"static\" without \
+         `prebuilt-shared`"
     } else if link.cudadevrt {
         "kernels of HIP cannot launch kernels: remove `cudadevrt`"
     } else {

@@ -12,12 +12,12 @@ use std::process::Command;
 
 use gpustub_core::diag::{DEVICE_LINK_ERROR, IO_ERROR};
 use gpustub_core::gpu_arch::Arch;
-use gpustub_core::offload::OffloadCode;
 
 use super::super::metadata::DeviceLibrary;
 use super::super::nvcc_report::{printed, shell};
 use super::super::symbol_index;
 use super::Clang;
+use super::prebuilt::is_relocatable;
 use super::register::{self, FATBIN, HANDLE, ids};
 use crate::error::Error;
 use crate::files;
@@ -167,11 +167,11 @@ fn write_source(dir: &Path, ids: &BTreeSet<String>) -> Result<(), Error> {
     files::write_if_changed(&dir.join(LIST), lines.as_bytes())
 }
 
-/// Members of an archive that have an offload bundle, in their order.
+/// Members of an archive that have relocatable code of HIP, in their order.
 fn objects(archive: &Path) -> Result<Vec<Vec<u8>>, Error> {
     let mut objects = Vec::new();
     symbol_index::visit_members(archive, u64::MAX, &mut |_, member| {
-        if OffloadCode::read(member).is_some() {
+        if is_relocatable(member) {
             objects.push(member.to_vec());
         }
         true
@@ -197,6 +197,12 @@ fn link_error(command: &Command, text: &str) -> Error {
         )
     } else if text.contains("Opaque pointers") || text.contains("Invalid record") {
         error.help("lld is of another release of LLVM than clang: install that of clang (Debian: lld-15 for clang-15)")
+    } else if text.contains("(Producer: ") {
+        // Of LLVM's reader of bitcode, after the fault.
+        error.help(
+            "a later LLVM compiled one of the objects: set HIPCXX to a clang that is as new as that of each `prebuilt` archive, \
+             with its own lld",
+        )
     } else if text.contains("duplicate symbol") {
         error.help("make it `inline` or `static`, or take one of the two sources out of `sources`")
     } else {
