@@ -3,6 +3,7 @@
 
 mod installed;
 mod modules;
+mod prebuilt;
 mod shared;
 
 use std::fs;
@@ -313,6 +314,11 @@ fn one_table_has_code_for_both_vendors() -> Result<()> {
     let main = "fn main() {\n    assert_eq!(both::run(), 0);\n}\n";
     project.package("tip", needs, &[("src/main.rs", main)])?;
     build(&project, &["-p", "tip"])?.success()?;
+    expect_both(&project)
+}
+
+/// `tip` registers and launches the kernels of both vendors.
+fn expect_both(project: &Project) -> Result<()> {
     let mut program = Command::new(project.built("tip"));
     program.env("GPUSTUB_HIP_PATH", hip_recorder(&project.path("recorder"))?);
     program.env(
