@@ -4,7 +4,7 @@ use super::device_module::ARCHS_HELP;
 use super::values::{checked_strings, shorten};
 use crate::decode::{Decoder, Table, Value};
 use crate::diag::{INVALID_VALUE, MISSING_KEY};
-use crate::gpu_arch::{Arch, ArchKind, Vendor};
+use crate::gpu_arch::{Arch, ArchKind, TARGETS_HELP, Vendor, conflicting_targets};
 use crate::manifest::{DeviceCode, DeviceLink};
 use crate::spanned::Spanned;
 
@@ -77,6 +77,16 @@ fn arch_list(
             value: arch,
             span: name.span,
         });
+    }
+    let values = || archs.iter().map(|arch: &Spanned<Arch>| arch.value);
+    if let Some((first, second)) = conflicting_targets(values()) {
+        let span = archs.iter().find(|arch| arch.value == second);
+        let span = span.map_or(list.span.clone(), |arch| arch.span.clone());
+        let message = format!(
+            "`{}` has \"{first}\" and \"{second}\", which clang does not compile together",
+            list.name
+        );
+        decoder.error_with_help(&INVALID_VALUE, span, message, TARGETS_HELP);
     }
     if archs.is_empty() && decoder.count() == count_before {
         let message = format!("`{}` is empty", list.name);
