@@ -10,10 +10,10 @@ use gpustub_core::manifest::DeviceLink;
 use gpustub_core::text::join;
 
 use super::compiler::Compiler;
-use super::cuda_clang;
 use super::lto;
 use super::metadata::DeviceLibrary;
 use super::nvcc::Nvcc;
+use super::{cuda_clang, hip};
 use crate::error::{Error, SourceText};
 
 /// Joins both streams: nvcc writes errors to either.
@@ -69,7 +69,9 @@ impl CompileError<'_> {
             output.status
         );
         let error = Error::new(&COMPILER_ERROR, message).output(printed.as_bytes());
-        let error = match (cuda_clang::help(printed), missing_header(printed)) {
+        let help = cuda_clang::help(printed).map(str::to_owned);
+        let help = help.or_else(|| hip::device_library_help(printed));
+        let error = match (help, missing_header(printed)) {
             (Some(help), _) => error.help(help),
             (None, Some(header)) => error.help(self.header_help(header)),
             // Of lld: only a module is linked from one source.

@@ -191,6 +191,24 @@ impl Clang {
     }
 }
 
+/// Help for an error of clang about the bitcode that it links into all code for AMD.
+pub(in crate::device_link) fn device_library_help(printed: &str) -> Option<String> {
+    let (_, rest) = printed.split_once("cannot find ROCm device library")?;
+    let arch = rest.strip_prefix(" for gfx").map(|arch| {
+        let end = arch.find(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+        &arch[..end.unwrap_or(arch.len())]
+    });
+    Some(match arch {
+        Some(arch) => format!(
+            "the ROCm that was found has no oclc_isa_version_*.bc for gfx{arch}: set ROCM_PATH to a later one, or remove it from \
+             `archs`"
+        ),
+        None => "install the bitcode that clang links into all code for AMD (Debian, Ubuntu: apt install rocm-device-libs), or \
+                 set ROCM_PATH to a directory with amdgcn/bitcode"
+            .to_owned(),
+    })
+}
+
 /// The program that a name with or without a directory means.
 pub(in crate::device_link) fn resolve(env: &Env, program: &Path) -> Option<PathBuf> {
     if program.components().count() > 1 {

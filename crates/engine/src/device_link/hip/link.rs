@@ -17,6 +17,7 @@ use super::super::metadata::DeviceLibrary;
 use super::super::nvcc_report::{printed, shell};
 use super::super::symbol_index;
 use super::Clang;
+use super::clang::device_library_help;
 use super::prebuilt::is_relocatable;
 use super::register::{self, FATBIN, HANDLE, ids};
 use crate::error::Error;
@@ -190,7 +191,9 @@ fn link_error(command: &Command, text: &str) -> Error {
         "clang cannot link the device code for AMD",
     )
     .output(text.as_bytes());
-    let error = if text.contains("error: undefined") {
+    let error = if let Some(help) = device_library_help(text) {
+        error.help(help)
+    } else if text.contains("error: undefined") {
         error.help(
             "the library that defines it belongs into `requires` of the one that calls it; its definition has to be \
              a `__device__` one, in a source of a table with the same `archs`",
