@@ -5,6 +5,7 @@ mod installed;
 mod modules;
 mod prebuilt;
 mod shared;
+mod targets;
 
 use std::fs;
 use std::os::unix::fs::symlink;
