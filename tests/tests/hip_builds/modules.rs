@@ -350,6 +350,9 @@ fn a_module_for_both_vendors_is_two_files() -> Result<()> {
         let listed = succeed(TOOLKIT_13.tool("cuobjdump")?.arg("-symbols").arg(file))?;
         assert!(listed.stdout.contains("fill"), "{}", listed.stdout);
     }
+    // Empty files of the same variables.
+    let mut check = project.cargo(&["check", "-p", "tip"]);
+    succeed(check.env("GPUSTUB_DEVICE_CODE", "off"))?;
     let plan = succeed(&mut project.gpustub(&["plan", "-p", "tip"])?)?;
     plan.expect_in_order(&[
         "  device-link.both: module (fatbin) for sm_80 gfx90a\n",
