@@ -335,6 +335,26 @@ int CALL(Memcpy)(void *to, const void *from, size_t size, int kind)
     return 0;
 }
 
+#ifdef HIP
+/* Writes the entries of an offload bundle (clang/docs/ClangOffloadBundler.rst), which need not be aligned. */
+int hipModuleLoadData(void **module, const void *image)
+{
+    static const char magic[] = "__CLANG_OFFLOAD_BUNDLE__";
+    const char *entry = (const char *)image + sizeof magic - 1;
+    uint64_t count, field[3];
+    if (memcmp(image, magic, sizeof magic - 1))
+        return 200; /* hipErrorInvalidImage */
+    memcpy(&count, entry, sizeof count);
+    entry += sizeof count;
+    for (; count--; entry += sizeof field + field[2]) {
+        memcpy(field, entry, sizeof field);
+        SAY("module %.*s %lu\n", (int)field[2], entry + sizeof field, (unsigned long)field[1]);
+    }
+    *module = &handles;
+    return 0;
+}
+#endif
+
 /* Device code does not run here, so that all its variables are zero. */
 int CALL(MemcpyFromSymbol)(void *to, const void *symbol, size_t size, size_t offset, int kind)
 {

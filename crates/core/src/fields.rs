@@ -238,12 +238,12 @@ fields! {
              character of a name, `**` any directories. Names end in `.cu`, `.cpp`, `.cc` or `.cxx`. \
              `$OUT_DIR/` at the start: files that the build script writes. Without `sources` and `prebuilt` the library consists of its headers.";
         "prebuilt": Type::String, false, "\"/opt/acme/lib/libacme_static.a\"",
-            "Instead of `sources`: a finished archive of relocatable objects, without a device link in \
-             it. Relative to this file, absolute, or after `$OUT_DIR/` made by the build script before \
+            "Instead of `sources`: a finished archive of relocatable objects (nvcc -rdc=true, for AMD clang \
+             -fgpu-rdc), without a device link in it. Relative to this file, absolute, or after `$OUT_DIR/` made by the build script before \
              `finalize()`.";
         "prebuilt-shared": Type::Table("device-link.prebuilt-shared"), false,
             "{ middle = \"/opt/acme/lib/libacme.so\", final = \"/opt/acme/lib/libacme_final.so\" }",
-            "With `prebuilt` and `type = \"shared\"`: the shared libraries that hold it at run time.";
+            "With `prebuilt` and `type = \"shared\"`: the shared libraries that hold it at run time. Not for AMD.";
         "include-dirs": Type::Strings, false, "[\"include\"]",
             "Directories with headers, relative to this file or, after `$OUT_DIR/`, made by the build \
              script; for a `prebuilt` library they may be absolute. \
@@ -269,11 +269,12 @@ fields! {
         "type": Type::OneOf(DEVICE_LINK_TYPES), false, "\"shared\"",
             "`\"static\"` puts the objects into the program; `\"shared\"` makes a library of them and a \
              second one with its device link, so that other languages can use both. `\"module\"` makes a \
-             file for programs that load device code themselves (`cuModuleLoadData`), and no program is \
-             linked with it: `include_bytes!(env!(\"GPUSTUB_MODULE_PHYSICS\"))`. Default: `\"static\"`.";
+             file for programs that load device code themselves (`cuModuleLoadData`, `hipModuleLoadData`), and no \
+             program is linked with it: `include_bytes!(env!(\"GPUSTUB_MODULE_PHYSICS\"))`. Architectures of both vendors \
+             make two files, whose variables end in `_CUDA` and `_HIP`. Default: `\"static\"`.";
         "format": Type::OneOf(MODULE_FORMATS), false, "\"cubin\"",
-            "Of a module: `\"fatbin\"` has the code of all `archs`, `\"cubin\"` machine code for one, \
-             `\"ptx\"` PTX for one, as text, of LTO code (`lto_`) or with `separable = false`. Default: `\"fatbin\"`.";
+            "Of a module: `\"fatbin\"` has the code of all `archs`, for AMD as an offload bundle; of CUDA alone are `\"cubin\"`, \
+             machine code for one, and `\"ptx\"`, PTX for one, as text, of LTO code (`lto_`) or with `separable = false`. Default: `\"fatbin\"`.";
         "separable": Type::Bool, false, "false",
             "Of a module: `true` compiles relocatable code, and links it with all libraries in `requires` \
              to one file; `false` makes a file of each source, which calls no function of another one, \

@@ -131,6 +131,20 @@ impl Arch {
     }
 }
 
+/// Two architectures that clang does not compile together, nor links: `gfx90a` and `gfx90a:xnack+`.
+pub fn conflicting_targets(archs: impl IntoIterator<Item = Arch>) -> Option<(Arch, Arch)> {
+    let archs = archs.into_iter().filter_map(|arch| match arch {
+        Arch::Amd(arch) => Some(arch),
+        Arch::Nvidia(_) => None,
+    });
+    let (first, second) = amd::conflict(archs)?;
+    Some((Arch::Amd(first), Arch::Amd(second)))
+}
+
+/// Help for [`conflicting_targets`].
+pub const TARGETS_HELP: &str = "a feature (`xnack`, `sramecc`) is in all target IDs of a processor or in none: the ID without it is \
+                                for both settings";
+
 /// Formats the compiler's name.
 impl fmt::Display for Arch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -282,6 +296,21 @@ mod tests {
             ("arch=compute_75", false),
         ] {
             assert_eq!(chooses_archs(options), expected, "{options}");
+        }
+    }
+
+    /// As clang 19: `tests/tests/hip_builds/targets.rs`.
+    #[test]
+    fn target_ids_of_a_processor_have_the_same_features() {
+        for (names, expected) in [
+            ("gfx90a gfx1030 sm_90 compute_90", None),
+            ("gfx90a:xnack+ gfx90a:xnack- gfx1030", None),
+            ("gfx90a:xnack+ gfx90a", Some(("gfx90a", "gfx90a:xnack+"))),
+            ("gfx90a gfx90a", None),
+        ] {
+            let archs = Vec::from_iter(names.split(' ').map(arch));
+            let expected = expected.map(|(first, second)| (arch(first), arch(second)));
+            assert_eq!(conflicting_targets(archs), expected, "{names}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Decides whether a tool has to run again.
 //!
-//! Each output has a fingerprint file next to it: the command that made the output, and every file
-//! that the command read with its time and size. The tool runs again when one of these differs. Cargo
+//! Each output has a fingerprint file next to it: the command that made the output, the size of the output, and every
+//! file that the command read with its time and size. The tool runs again when one of these differs. Cargo
 //! only reruns the build script as a whole; usually one of its twenty sources has changed.
 
 use std::fs;
@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::files;
 use gpustub_core::text::join;
 
-const FIRST_LINE: &str = "gpustub-fingerprint 1\n";
+const FIRST_LINE: &str = "gpustub-fingerprint 2\n";
 
 /// The command in one line, as fingerprints record it.
 pub(crate) fn command_line(command: &Command) -> String {
@@ -26,13 +26,12 @@ pub(crate) fn command_line(command: &Command) -> String {
 
 /// Returns the input files of `output`, if the same command and the same files would produce it again.
 pub(crate) fn fresh(output: &Path, command: &str) -> Option<Vec<PathBuf>> {
-    if !output.exists() {
-        return None;
-    }
+    let size = size_line(output)?;
     let old = fs::read_to_string(file_for(output)).ok()?;
     let rest = old.strip_prefix(FIRST_LINE)?;
-    let (recorded_command, inputs) = rest.split_once('\n')?;
-    if recorded_command != command {
+    let (recorded_command, rest) = rest.split_once('\n')?;
+    let (recorded_size, inputs) = rest.split_once('\n')?;
+    if recorded_command != command || recorded_size != size {
         return None;
     }
     let mut files = Vec::new();
@@ -75,11 +74,20 @@ pub(crate) fn record_known(
 }
 
 fn write(output: &Path, command: &str, lines: &[String]) -> Result<(), Error> {
-    let mut text = format!("{FIRST_LINE}{command}\n");
+    let Some(size) = size_line(output) else {
+        return invalidate(output);
+    };
+    let mut text = format!("{FIRST_LINE}{command}\n{size}\n");
     for line in lines {
         text += &format!("{line}\n");
     }
     files::write_if_changed(&file_for(output), text.as_bytes())
+}
+
+/// Line with the size of an output, so that a truncated one is made again; `None` if it does not exist. Not its time: another
+/// build may link the file of the store anew.
+fn size_line(output: &Path) -> Option<String> {
+    Some(format!("{} bytes", fs::metadata(output).ok()?.len()))
 }
 
 /// State of files at one time, as lines of a fingerprint; `None` if a file has no state.
@@ -218,8 +226,14 @@ mod tests {
         invalidate(&output).unwrap();
         assert_eq!(fresh(&output, "x"), None);
         record(&output, "x", &[], started).unwrap();
+        for text in ["truncated", ""] {
+            fs::write(&output, text).unwrap();
+            assert_eq!(fresh(&output, "x").is_some(), text.is_empty());
+        }
         fs::remove_file(&output).unwrap();
         assert_eq!(fresh(&output, "x"), None);
+        record(&output, "x", &[], started).unwrap();
+        assert!(!file_for(&output).exists());
     }
 
     #[test]

@@ -156,13 +156,15 @@ fn static_library(
     let tool = tools.command_line(dir);
     // The directory of the library has no other files than libraries.
     let object = dir.join(OBJECTS[0]);
-    if library.exists() && fingerprint::fresh(&object, &tool).is_some() {
+    let size = || fs::metadata(library).map(|file| file.len());
+    if size().is_ok_and(|size| fingerprint::fresh(&object, &format!("{tool} {size}")).is_some()) {
         return Ok(());
     }
     let before = fingerprint::InputStates::read(sources);
     fingerprint::invalidate(&object)?;
     tools.static_library(dir, library, Index::Omit)?;
-    fingerprint::record_known(&object, &tool, sources, &before)
+    let size = size().map_err(|e| Error::io("read", library, &e))?;
+    fingerprint::record_known(&object, &format!("{tool} {size}"), sources, &before)
 }
 
 /// Puts shared stubs into the directories in which cargo puts programs, tests and examples, so that these start

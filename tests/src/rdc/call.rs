@@ -32,7 +32,7 @@ impl Call {
         let (directory, arguments) = line.split_once('\t').unwrap_or((line, ""));
         let directory = Path::new(directory);
         let words: Vec<&str> = arguments.split(' ').collect();
-        let is_module = ["-fatbin", "-cubin", "-ptx"]
+        let is_module = ["-fatbin", "-cubin", "-ptx", "--cuda-device-only"]
             .iter()
             .any(|option| words.contains(option));
         if words.contains(&"-dlink") {
@@ -43,6 +43,12 @@ impl Call {
             }
             // …/build/<package>-<hash>/out/gpustub/device-link/link
             return Self::Link(package_of(directory, 4));
+        }
+        if words.contains(&"--hip-link") && words.contains(&"module.hipfb") {
+            // …/out/gpustub/device-link/modules/<name>/hip
+            let name = directory.parent().and_then(Path::file_name);
+            let name = name.unwrap_or_default();
+            return Self::Module(name.to_string_lossy().into_owned());
         }
         if words.contains(&"--hip-link") {
             // …/build/<package>-<hash>/out/gpustub/device-link/link/hip

@@ -102,8 +102,8 @@ fn says(directory: &Path, words: &[&str]) -> Result<String> {
     Ok(words.join(" "))
 }
 
-/// Output of `plan` about an archive as `prebuilt`.
-fn prebuilt(directory: &Path, archive: &str) -> Result<String> {
+/// Output of `plan` about an archive as `prebuilt` with code for this architecture.
+fn prebuilt(directory: &Path, archive: &str, arch: &str) -> Result<String> {
     let package = directory.join("package");
     fs::create_dir_all(package.join("src"))?;
     for (name, text) in [
@@ -115,7 +115,7 @@ fn prebuilt(directory: &Path, archive: &str) -> Result<String> {
         ("src/lib.rs", String::new()),
         (
             "GpuStub.toml",
-            format!("schema = 1\n[device-link.x]\nprebuilt = \"{archive}\"\narchs = [\"sm_80\"]\n"),
+            format!("schema = 1\n[device-link.x]\nprebuilt = \"{archive}\"\narchs = [\"{arch}\"]\n"),
         ),
     ] {
         fs::write(package.join(name), text)?;
@@ -166,7 +166,11 @@ fn row(directory: &Path, input: &Input) -> Result<String> {
         let view = format!("v={archive}");
         let build = ["archive", "build", "-o", "out.a", "--view", &view];
         add("`archive build` of an archive", says(directory, &build)?);
-        add("`prebuilt`", prebuilt(directory, &archive)?);
+        add("`prebuilt`", prebuilt(directory, &archive, "sm_80")?);
+        add(
+            "`prebuilt` for AMD",
+            prebuilt(directory, &archive, "gfx90a")?,
+        );
     }
     add(
         "`repair`",

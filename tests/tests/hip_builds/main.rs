@@ -2,7 +2,10 @@
 //! architecture, and what is refused. HIP's runtime is a recorder: no device of AMD is at hand.
 
 mod installed;
+mod modules;
+mod prebuilt;
 mod shared;
+mod targets;
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -312,6 +315,11 @@ fn one_table_has_code_for_both_vendors() -> Result<()> {
     let main = "fn main() {\n    assert_eq!(both::run(), 0);\n}\n";
     project.package("tip", needs, &[("src/main.rs", main)])?;
     build(&project, &["-p", "tip"])?.success()?;
+    expect_both(&project)
+}
+
+/// `tip` registers and launches the kernels of both vendors.
+fn expect_both(project: &Project) -> Result<()> {
     let mut program = Command::new(project.built("tip"));
     program.env("GPUSTUB_HIP_PATH", hip_recorder(&project.path("recorder"))?);
     program.env(

@@ -79,6 +79,24 @@ impl AmdArch {
     }
 }
 
+/// Two target IDs of one processor that clang does not compile together: it accepts those in which all features of the first one
+/// in the order of their names are set, or fewer (`getConflictTargetIDCombination` in clang/lib/Basic/TargetID.cpp, LLVM 19).
+pub(super) fn conflict(archs: impl Iterator<Item = AmdArch>) -> Option<(AmdArch, AmdArch)> {
+    let mut archs = Vec::from_iter(archs);
+    archs.sort_by_key(AmdArch::to_string);
+    let adds = |arch: Option<bool>, first: Option<bool>| arch.is_some() && first.is_none();
+    for arch in &archs {
+        let of_processor =
+            |first: &&AmdArch| (first.major, first.processor) == (arch.major, arch.processor);
+        if let Some(first) = archs.iter().find(of_processor) {
+            if adds(arch.sramecc, first.sramecc) || adds(arch.xnack, first.xnack) {
+                return Some((*first, *arch));
+            }
+        }
+    }
+    None
+}
+
 /// A decimal number without leading zeros, below 100.
 fn number(text: &str) -> Option<u8> {
     let is_number = matches!(text.len(), 1..=2)

@@ -1,9 +1,11 @@
 //! `[device-link.<name>]` with `type = "module"`: device code in a file that programs load.
 
 use super::device_link::DeviceLink;
+use crate::gpu_arch::Vendor;
 
 /// A table with `type = "module"`. No program is linked with it: its package's code embeds the file,
-/// and loads it with the driver (`cuModuleLoadData`).
+/// and loads it with the driver (`cuModuleLoadData`) or HIP (`hipModuleLoadData`). Architectures of both vendors
+/// make two files.
 #[derive(Debug, PartialEq, Eq, Clone)]
 pub struct DeviceModule {
     /// Code and compile options, as of a static library. Without sources the code is that of required
@@ -19,7 +21,8 @@ pub struct DeviceModule {
 /// Format of a module's file.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub enum ModuleFormat {
-    /// Code for several architectures, as machine code and PTX; the default.
+    /// Code for several architectures, as machine code and PTX, for AMD an offload bundle of code objects; the
+    /// default.
     #[default]
     Fatbin,
     /// Machine code for one architecture.
@@ -45,13 +48,30 @@ impl DeviceModule {
         &self.library.name.value
     }
 
-    /// Environment variable with the path of its file, for the package's own code at compile time.
+    /// Vendors of its architectures, of each of which it has files.
+    pub fn vendors(&self) -> Vec<Vendor> {
+        let is_in =
+            |vendor: &Vendor| vendor.is_in(self.library.archs.iter().map(|arch| arch.value));
+        [Vendor::Nvidia, Vendor::Amd]
+            .into_iter()
+            .filter(is_in)
+            .collect()
+    }
+
+    /// Environment variable with the path of its file for a vendor, for the package's own code at compile time.
     /// `stem`: the source's file name without `.cu`, if each source is a module of its own.
-    pub fn variable(&self, stem: Option<&str>) -> String {
+    pub fn variable(&self, stem: Option<&str>, vendor: Vendor) -> String {
         let mut name = variable(self.name());
         if let Some(stem) = stem.filter(|_| !self.separable) {
             name += "_";
             name += &in_variable(stem);
+        }
+        // Both have an end, so that a second vendor changes the meaning of no variable.
+        if self.vendors().len() > 1 {
+            name += match vendor {
+                Vendor::Nvidia => "_CUDA",
+                Vendor::Amd => "_HIP",
+            };
         }
         name
     }

@@ -85,6 +85,11 @@ pub(super) struct Unit<'a> {
 }
 
 impl Unit<'_> {
+    /// Vendor of the code.
+    pub(super) fn vendor(&self) -> Vendor {
+        self.compiler.vendor()
+    }
+
     /// The object in the archive of its library.
     pub(super) fn member(&self, context: &Context) -> Object {
         let name = self.object.file_name().unwrap_or_default();
@@ -172,6 +177,7 @@ pub(super) fn units<'a>(
     }
     // Of one source, and of another that has `.hip` after its name.
     let suffix = match (format, compiler) {
+        (Some(_), Compiler::Clang(_)) => ".hipfb".to_owned(),
         (Some(format), _) => format!(".{}", format.word()),
         (None, Compiler::Nvcc(_) | Compiler::CudaClang(_)) => ".o".to_owned(),
         (None, Compiler::Clang(_)) => "-hip.o".to_owned(),
@@ -196,13 +202,20 @@ pub(super) fn units<'a>(
             number += 1;
             stem = format!("{flat}.{number}");
         };
-        let mut dependencies = vec![object.with_extension("d")];
+        let list = object.with_extension("d");
+        // A module has no host code, whose compilation writes the list without an architecture.
+        let is_hip_module = format.is_some() && matches!(compiler, Compiler::Clang(_));
+        let mut dependencies = if is_hip_module {
+            Vec::new()
+        } else {
+            vec![list.clone()]
+        };
         let mut command = match compiler {
             Compiler::Nvcc(nvcc) => nvcc_command(build, nvcc, library, inherited, format),
             Compiler::CudaClang(clang) => cuda_clang_command(build, clang, library, inherited),
-            Compiler::Clang(clang) => clang_command(build, clang, library, inherited),
+            Compiler::Clang(clang) => clang_command(build, clang, library, inherited, format),
         };
-        command.arg("-MD").arg("-MF").arg(&dependencies[0]);
+        command.arg("-MD").arg("-MF").arg(list);
         if !matches!(compiler, Compiler::Nvcc(_)) {
             // Each of clang's compilations writes the list of its own, the last one that for the host.
             for arch in archs(library, compiler.vendor()) {
@@ -293,8 +306,12 @@ fn clang_command(
     clang: &Clang,
     library: &DeviceLink,
     inherited: &[&DeviceLibrary],
+    format: Option<ModuleFormat>,
 ) -> Command {
-    let mut command = clang.compile();
+    let mut command = match format {
+        None => clang.compile(),
+        Some(_) => clang.compile_module(),
+    };
     command.current_dir(build.context.package);
     command.arg(format!("-O{}", build.opt_level));
     if build.debug {

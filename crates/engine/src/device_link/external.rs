@@ -10,14 +10,15 @@ use std::path::Path;
 use std::process::Command;
 
 use gpustub_core::diag::{DEVICE_LINK_ERROR, Diagnostic, IO_ERROR, MISSING_ARCH};
-use gpustub_core::gpu_arch::{Arch, ArchKind, chooses_archs};
+use gpustub_core::gpu_arch::{Arch, ArchKind, Vendor, chooses_archs};
+use gpustub_core::manifest::DeviceLink;
 use gpustub_core::offload::{CodeKind, ContainerFormat, OffloadCode};
 use gpustub_core::text::join;
 
 use super::metadata::DeviceLibrary;
 use super::nvcc::Nvcc;
-use super::nvcc_report;
 use super::symbol_index::{self, IndexError, ObjectIds};
+use super::{compile, hip, nvcc_report};
 use crate::error::Error;
 use crate::files;
 
@@ -33,7 +34,7 @@ pub(super) fn object_ids(library: &str, archive: &Path) -> Result<ObjectIds, Box
     let (problem, help) = match error {
         IndexError::NoArchive => (
             "is not an archive",
-            "`prebuilt` names the .a file of objects that nvcc compiled with -rdc=true".to_owned(),
+            "`prebuilt` names the .a file of objects that nvcc compiled with -rdc=true, or clang with -fgpu-rdc".to_owned(),
         ),
         IndexError::Thin => (
             "is a thin archive, which only names its objects",
@@ -43,7 +44,7 @@ pub(super) fn object_ids(library: &str, archive: &Path) -> Result<ObjectIds, Box
         ),
         IndexError::Empty => (
             "has no objects",
-            "add those that nvcc compiled with -rdc=true, or remove the table".to_owned(),
+            "add those that nvcc compiled with -rdc=true or clang with -fgpu-rdc, or remove the table".to_owned(),
         ),
         IndexError::NoIndex => (
             "has no symbol index",
@@ -86,20 +87,24 @@ fn foreign_form(member: &[u8]) -> Option<String> {
     }
 }
 
-/// Checks that an archive built elsewhere can be linked.
-pub fn check_archive(library: &str, archive: &Path) -> Result<(), Box<Diagnostic>> {
+/// Checks that an archive built elsewhere can be linked, for AMD that it has code for the architectures of its table.
+pub fn check_archive(table: &DeviceLink, archive: &Path) -> Result<(), Box<Diagnostic>> {
+    let library = &table.name.value;
     let ids = object_ids(library, archive);
     // First, since containers that are members have no symbols, and no `ranlib` helps.
-    if let Ok(Some(description)) = foreign_object(archive) {
+    if compile::has_vendor(table, Vendor::Amd) {
+        hip::check_archive(table, archive, &ids)?;
+    } else if let Ok(Some(description)) = foreign_object(archive) {
         let message = format!("device-link.{library}: {description}");
-        let help = "compile its sources as `sources` of the library, with nvcc or, for AMD, clang; for NVIDIA, `prebuilt` \
-                    also takes objects of nvcc -rdc=true, and of clang --no-offload-new-driver -fgpu-rdc";
+        let help = "compile its sources as `sources` of the library, with nvcc or, for AMD, clang; `prebuilt` takes objects of \
+                    nvcc -rdc=true, and of clang --no-offload-new-driver -fgpu-rdc for the vendors of `archs`";
         return Err(Box::new(
             Diagnostic::error(&DEVICE_LINK_ERROR, message).help(help),
         ));
     }
     let ids = ids?;
-    if ids.objects.is_empty() && ids.linked.is_empty() {
+    let has_cuda = compile::has_vendor(table, Vendor::Nvidia);
+    if has_cuda && ids.objects.is_empty() && ids.linked.is_empty() {
         let message = format!(
             "device-link.{library}: {} has no relocatable device code of CUDA",
             archive.display()

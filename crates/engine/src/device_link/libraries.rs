@@ -105,7 +105,7 @@ fn build_or_omit(
     }
     let compilers = match unsupported {
         Some(diagnostic) => Err(Error::from(diagnostic)),
-        None => find_compilers(context, &compiled, !modules.is_empty()),
+        None => find_compilers(context, &compiled, modules),
     };
     let error = match compilers {
         Ok(compilers) => {
@@ -140,11 +140,12 @@ fn build_or_omit(
 fn find_compilers(
     context: &Context,
     tables: &[&DeviceLink],
-    has_modules: bool,
+    modules: &[&DeviceModule],
 ) -> Result<Compilers, Error> {
     let has_vendor = |vendor| {
-        let mut tables = tables.iter();
-        tables.any(|table| compile::has_vendor(table, vendor))
+        let tables = tables.iter().copied();
+        let mut all = tables.chain(modules.iter().map(|module| &module.library));
+        all.any(|table| compile::has_vendor(table, vendor))
     };
     let target = context.env.cargo_text("TARGET")?;
     let host = context.env.cargo_text("HOST")?;
@@ -153,7 +154,7 @@ fn find_compilers(
         cuda_clang: None,
         clang: None,
     };
-    if has_modules || has_vendor(Vendor::Nvidia) {
+    if has_vendor(Vendor::Nvidia) {
         let nvcc = Nvcc::find(context.env, &target, &host)?;
         let mut tables = tables.iter();
         if tables.any(|table| table.compiler == CudaCompiler::Clang) {
@@ -183,7 +184,7 @@ fn link_package(
         if let DeviceCode::External { prebuilt, .. } = &table.code {
             if !library.archive.as_os_str().is_empty() {
                 // rustc, which bundles the archive, does not say what is wrong with it.
-                external::check_archive(&library.name, &library.archive).map_err(|diagnostic| {
+                external::check_archive(table, &library.archive).map_err(|diagnostic| {
                     Error::from(diagnostic).with_location(context.manifest.location(&prebuilt.span))
                 })?;
             }
@@ -263,17 +264,16 @@ fn build(
             }
         }
     }
-    if let Some(nvcc) = &compilers.nvcc {
-        let module_build = modules::ModuleBuild {
-            context,
-            nvcc,
-            dir,
-            dependencies,
-            tools: &tools,
-        };
-        for (module, units) in modules.iter().zip(module_units) {
-            module_build.build(module, units, libraries, directives)?;
-        }
+    let module_build = modules::ModuleBuild {
+        context,
+        compilers,
+        opt_level: &opt_level,
+        dir,
+        dependencies,
+        tools: &tools,
+    };
+    for (module, units) in modules.iter().zip(module_units) {
+        module_build.build(module, units, libraries, directives)?;
     }
     let mut shared = Vec::new();
     for (table, units) in tables.iter().zip(table_units) {
@@ -313,9 +313,7 @@ fn compile_all<'a>(
         units.push(table_units);
     }
     for module in modules {
-        if let Some(nvcc) = &compilers.nvcc {
-            units.push(modules::units(build, nvcc, module)?);
-        }
+        units.push(modules::units(build, compilers, module)?);
     }
     for table in tables {
         watch_directories(table, directives);

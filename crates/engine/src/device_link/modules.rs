@@ -1,24 +1,24 @@
 //! Modules: device code in files that the package's code embeds and loads with the driver.
 //!
 //! A separable module is a device link over its objects and the libraries that it requires. Of
-//! others, each source is a file.
+//! others, each source is a file. Architectures of two vendors make files for each: a fatbin of nvcc for CUDA's driver, an
+//! offload bundle of clang for HIP.
 
 use std::path::{Path, PathBuf};
 
 use gpustub_core::device_link::{module_archs, module_lacks_arch, module_variable_taken};
 use gpustub_core::diag::Diagnostic;
 use gpustub_core::directives::Directive;
-use gpustub_core::gpu_arch::ArchKind;
+use gpustub_core::gpu_arch::{ArchKind, Vendor};
 use gpustub_core::manifest::{DeviceCode, DeviceModule, Manifest};
 
 use super::closure::inherited;
 use super::compile::{self, Unit};
-use super::compiler::Compiler;
+use super::compiler::Compilers;
 use super::context::{BuildContext, Context};
 use super::directories::Directories;
 use super::metadata::DeviceLibrary;
-use super::nvcc::Nvcc;
-use super::{nvlink, sources};
+use super::{hip, nvlink, sources};
 use crate::error::Error;
 use crate::files;
 use crate::input;
@@ -29,7 +29,7 @@ use crate::toolchain::{Index, Toolchain};
 /// The compile steps of a module.
 pub(super) fn units<'a>(
     build: &BuildContext,
-    nvcc: &'a Nvcc,
+    compilers: &'a Compilers,
     module: &'a DeviceModule,
 ) -> Result<Vec<Unit<'a>>, Error> {
     let DeviceCode::Sources(patterns) = &module.library.code else {
@@ -41,21 +41,21 @@ pub(super) fn units<'a>(
     } else {
         Some(module.format)
     };
-    let compiler = Compiler::Nvcc(nvcc);
-    compile::units(
-        build,
-        compiler,
-        &module.library,
-        patterns,
-        &inherited,
-        format,
-    )
+    let library = &module.library;
+    let mut units = Vec::new();
+    for compiler in compile::compilers(compilers, library) {
+        let of_compiler = compile::units(build, compiler, library, patterns, &inherited, format)?;
+        units.extend(of_compiler);
+    }
+    Ok(units)
 }
 
 /// Inputs of the steps after the compilation.
 pub(super) struct ModuleBuild<'a> {
     pub(super) context: &'a Context<'a>,
-    pub(super) nvcc: &'a Nvcc,
+    pub(super) compilers: &'a Compilers,
+    /// `OPT_LEVEL` of cargo.
+    pub(super) opt_level: &'a str,
     /// `OUT_DIR/gpustub/device-link`.
     pub(super) dir: &'a Path,
     /// Libraries of dependencies.
@@ -73,23 +73,23 @@ impl ModuleBuild<'_> {
         directives: &mut Vec<Directive>,
     ) -> Result<(), Error> {
         if module.separable {
-            let file = self.link(module, units, libraries, directives)?;
-            return self.publish(module, None, &file, directives);
+            return self.link(module, units, libraries, directives);
         }
         for unit in units {
-            self.publish(module, Some(&unit.source), &unit.object, directives)?;
+            let source = Some(unit.source.as_path());
+            self.publish(module, source, unit.vendor(), &unit.object, directives)?;
         }
         Ok(())
     }
 
-    /// Device-links a module.
+    /// Device-links a module, for each of its vendors.
     fn link(
         &self,
         module: &DeviceModule,
         units: &[Unit],
         libraries: &mut [DeviceLibrary],
         directives: &mut Vec<Directive>,
-    ) -> Result<PathBuf, Error> {
+    ) -> Result<(), Error> {
         let name = module.name();
         let dir = file_dir(self.dir, name);
         std::fs::create_dir_all(&dir).map_err(|e| Error::io("create the directory", &dir, &e))?;
@@ -112,19 +112,65 @@ impl ModuleBuild<'_> {
                 directives.push(Directive::RerunIfChanged(files::text(&library.archive)?));
             }
         }
+        for vendor in module.vendors() {
+            let mut members = members.clone();
+            members.retain(|library| library.has_code(vendor));
+            let file = match vendor {
+                Vendor::Nvidia => self.link_cuda(module, &members, &dir, directives)?,
+                Vendor::Amd => self.link_hip(module, &members, &dir)?,
+            };
+            self.publish(module, None, vendor, &file, directives)?;
+        }
+        Ok(())
+    }
+
+    fn link_cuda(
+        &self,
+        module: &DeviceModule,
+        members: &[&DeviceLibrary],
+        dir: &Path,
+        directives: &mut Vec<Directive>,
+    ) -> Result<PathBuf, Error> {
+        let file = dir.join(format!("{}.{}", module.name(), module.format.word()));
+        let Some(nvcc) = &self.compilers.nvcc else {
+            return Ok(file);
+        };
         let mut archs = members.iter().flat_map(|library| &library.archs);
         let inputs = nvlink::LinkInputs {
-            nvcc: self.nvcc,
+            nvcc,
             store: self.context.store.as_ref(),
-            archs: &module_archs(module),
+            archs: &Vendor::Nvidia.select(module_archs(module)),
             lto: archs.any(|arch| arch.kind() == ArchKind::Lto),
-            members: &members,
-            dir: &dir,
+            members,
+            dir,
             renames: None,
         };
-        let file = dir.join(format!("{name}.{}", module.format.word()));
         let warnings = nvlink::link_module(&inputs, module.format, &file)?;
         directives.extend(warnings.into_iter().map(Directive::Warning));
+        Ok(file)
+    }
+
+    fn link_hip(
+        &self,
+        module: &DeviceModule,
+        members: &[&DeviceLibrary],
+        dir: &Path,
+    ) -> Result<PathBuf, Error> {
+        let dir = &dir.join("hip");
+        let file = dir.join(hip::MODULE);
+        let Some(clang) = &self.compilers.clang else {
+            return Ok(file);
+        };
+        let inputs = hip::LinkInputs {
+            clang,
+            store: self.context.store.as_ref(),
+            archs: &Vendor::Amd.select(module_archs(module)),
+            members,
+            functions: &[],
+            opt_level: self.opt_level,
+            dir,
+        };
+        hip::link_module(&inputs, &file)?;
         Ok(file)
     }
 
@@ -137,10 +183,11 @@ impl ModuleBuild<'_> {
         &self,
         module: &DeviceModule,
         source: Option<&Path>,
+        vendor: Vendor,
         file: &Path,
         directives: &mut Vec<Directive>,
     ) -> Result<(), Error> {
-        let variable = module.variable(source.and_then(stem).as_deref());
+        let variable = module.variable(source.and_then(stem).as_deref(), vendor);
         for directive in directives.iter() {
             if matches!(directive, Directive::Env(name, _) if *name == variable) {
                 let source = source.map(|source| source.display().to_string());
@@ -189,9 +236,11 @@ pub(crate) fn build_empty_declared(settings: &Settings, output: &mut Output) -> 
         let file = dir.join(format!("empty.{}", module.format.word()));
         files::write_if_changed(&file, b"")?;
         for stem in stems {
-            let variable = module.variable(stem.as_deref());
-            let directive = Directive::Env(variable, files::text(&file)?);
-            output.directives.push(directive);
+            for vendor in module.vendors() {
+                let variable = module.variable(stem.as_deref(), vendor);
+                let directive = Directive::Env(variable, files::text(&file)?);
+                output.directives.push(directive);
+            }
         }
     }
     Ok(())

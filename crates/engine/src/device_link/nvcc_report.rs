@@ -10,10 +10,10 @@ use gpustub_core::manifest::DeviceLink;
 use gpustub_core::text::join;
 
 use super::compiler::Compiler;
-use super::cuda_clang;
 use super::lto;
 use super::metadata::DeviceLibrary;
 use super::nvcc::Nvcc;
+use super::{cuda_clang, hip};
 use crate::error::{Error, SourceText};
 
 /// Joins both streams: nvcc writes errors to either.
@@ -69,9 +69,15 @@ impl CompileError<'_> {
             output.status
         );
         let error = Error::new(&COMPILER_ERROR, message).output(printed.as_bytes());
-        let error = match (cuda_clang::help(printed), missing_header(printed)) {
+        let help = cuda_clang::help(printed).map(str::to_owned);
+        let help = help.or_else(|| hip::device_library_help(printed));
+        let error = match (help, missing_header(printed)) {
             (Some(help), _) => error.help(help),
             (None, Some(header)) => error.help(self.header_help(header)),
+            // Of lld: only a module is linked from one source.
+            (None, None) if printed.contains("error: undefined") => {
+                error.help(self.separable_help())
+            }
             (None, None) => error,
         };
         error.command(command)
@@ -109,15 +115,21 @@ impl CompileError<'_> {
         } else if let Some(header) = missing_header(nvcc_output) {
             error.help(self.header_help(header))
         } else if nvcc_output.contains("Unresolved extern") {
-            error.help(format!(
-                "with `separable = false` a source can call only functions that it defines or includes: \
-                 remove it from [device-link.{library_name}] ({}), and each source is linked with the others",
-                self.manifest.location(&self.library.name.span)
-            ))
+            error.help(self.separable_help())
         } else {
             error
         };
         error.command(command)
+    }
+
+    /// Help for a module of one source that calls a function of another.
+    fn separable_help(&self) -> String {
+        format!(
+            "with `separable = false` a source can call only functions that it defines or includes: remove it from \
+             [device-link.{}] ({}), and each source is linked with the others",
+            self.library.name.value,
+            self.manifest.location(&self.library.name.span)
+        )
     }
 
     /// Names the library that has a header which the source cannot include.

@@ -1,7 +1,7 @@
 //! Architectures that the environment requests for all packages of a build, in place of those of their tables.
 
 use gpustub_core::diag::{DEVICE_LINK_ERROR, INVALID_VALUE, MISSING_ARCH, NVCC_ERROR};
-use gpustub_core::gpu_arch::Arch;
+use gpustub_core::gpu_arch::{Arch, TARGETS_HELP, conflicting_targets};
 use gpustub_core::manifest::{DeviceCode, DeviceLink, Manifest, Spanned};
 
 use crate::env::Env;
@@ -62,6 +62,12 @@ fn read(env: &Env) -> Result<Vec<Arch>, Error> {
             let message = format!("the environment variable {NAME} names `{name}`");
             Error::new(&INVALID_VALUE, message).help(format!("it takes {}", Arch::TAKES))
         })?);
+    }
+    if let Some((first, second)) = conflicting_targets(archs.iter().copied()) {
+        let message = format!(
+            "the environment variable {NAME} names `{first}` and `{second}`, which clang does not compile together"
+        );
+        return Err(Error::new(&INVALID_VALUE, message).help(TARGETS_HELP));
     }
     Ok(archs)
 }

@@ -105,15 +105,18 @@ fn ids(names: &[String]) -> ObjectIds {
 }
 
 /// Passes name and contents of the members of an archive to `visit`, in their order, until it returns false. Reads
-/// `max_size` bytes at most.
+/// `max_size` bytes at most. Another file, and a thin archive, has none.
 pub(super) fn visit_members(
     archive: &Path,
     max_size: u64,
     visit: &mut dyn FnMut(&str, &[u8]) -> bool,
 ) -> io::Result<()> {
     let mut file = File::open(archive)?.take(max_size);
-    let mut magic = [0; 8];
-    file.read_exact(&mut magic)?;
+    let mut magic = Vec::new();
+    (&mut file).take(8).read_to_end(&mut magic)?;
+    if magic != b"!<arch>\n" {
+        return Ok(());
+    }
     let mut header = [0; 60];
     let mut member = Vec::new();
     while file.read_exact(&mut header).is_ok() {
@@ -121,6 +124,11 @@ pub(super) fn visit_members(
         let Ok(size) = size.parse::<u64>() else { break };
         member.clear();
         (&mut file).take(size).read_to_end(&mut member)?;
+        if member.len() as u64 != size && file.limit() > 0 {
+            let name = name.trim_end_matches('/');
+            let message = format!("the archive ends in its member {name}");
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, message));
+        }
         if !visit(name.trim_end_matches('/'), &member) {
             break;
         }

@@ -138,20 +138,20 @@ impl<'a> Builder<'a> {
         if !path.exists() {
             return;
         }
-        if let Err(error) = check_archive(&declared.name.value, &path) {
+        if let Err(error) = check_archive(declared, &path) {
             self.report(*error, index, &prebuilt.span);
             return;
         }
         match archive_device_code_file(&path) {
             Ok(code) => {
-                let archs = Vec::from_iter(code.archs());
+                let mut archs = Vec::from_iter(code.archs());
                 if let Some(mut error) = missing_archs(declared, archive, &archs) {
-                    let missing = declared
-                        .archs
-                        .iter()
-                        .find(|arch| !covers(&archs, arch.value));
+                    let missing = declared.archs.iter().find(|arch| {
+                        arch.value.vendor() == Vendor::Nvidia && !covers(&archs, arch.value)
+                    });
                     error.origin = missing.and_then(|arch| self.origin(index, &arch.span));
                     self.device_graph.diagnostics.push(error);
+                    archs.extend(declared_archs(declared, Vendor::Amd));
                     node.archs = archs;
                 }
                 node.prelinked = code.is_device_linked().then(Vec::new);
@@ -233,8 +233,13 @@ fn covers(archs: &[Arch], declared: Arch) -> bool {
     })
 }
 
-/// Reports an archive built elsewhere that lacks code for its `archs`. Builds rely on `archs`, and
-/// nvlink does not report missing code.
+/// Architectures of a table for a vendor.
+fn declared_archs(declared: &DeviceLink, vendor: Vendor) -> Vec<Arch> {
+    vendor.select(declared.archs.iter().map(|arch| arch.value))
+}
+
+/// Reports an archive built elsewhere that lacks code of CUDA for its `archs`. Builds rely on `archs`, and
+/// nvlink does not report missing code. [`check_archive`] reports that of HIP.
 fn missing_archs(declared: &DeviceLink, archive: &str, archs: &[Arch]) -> Option<Diagnostic> {
     fn list(archs: &[Arch]) -> String {
         archs
@@ -243,12 +248,8 @@ fn missing_archs(declared: &DeviceLink, archive: &str, archs: &[Arch]) -> Option
             .collect::<Vec<_>>()
             .join(", ")
     }
-    let missing: Vec<Arch> = declared
-        .archs
-        .iter()
-        .map(|arch| arch.value)
-        .filter(|arch| !covers(archs, *arch))
-        .collect();
+    let mut missing = declared_archs(declared, Vendor::Nvidia);
+    missing.retain(|arch| !covers(archs, *arch));
     if archs.is_empty() || missing.is_empty() {
         return None;
     }

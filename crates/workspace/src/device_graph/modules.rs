@@ -34,7 +34,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Files that the build of a module writes: one of each source, or one of its device link.
+    /// Files that the build of a module writes for each vendor: one of each source, or one of its device link.
     fn module_files(&mut self, index: PackageIndex, declared: &DeviceModule) -> Vec<ModuleFile> {
         let mut files = Vec::new();
         if let DeviceCode::Sources(patterns) = &declared.library.code {
@@ -44,15 +44,17 @@ impl Builder<'_> {
             }
         }
         if declared.separable {
-            files.push(ModuleFile {
-                variable: declared.variable(None),
-                source: None,
-            });
+            for vendor in declared.vendors() {
+                files.push(ModuleFile {
+                    variable: declared.variable(None, vendor),
+                    source: None,
+                });
+            }
         }
         files
     }
 
-    /// A file for each source of a module, sorted.
+    /// A file for each source and vendor of a module, sorted by source.
     fn source_files(
         &self,
         index: PackageIndex,
@@ -69,16 +71,17 @@ impl Builder<'_> {
                 sources::matching(directories, declared.name(), &pattern.value).unwrap_or_default()
             })
             .collect();
-        sources
-            .iter()
-            .map(|source| {
-                let stem = source.file_stem().unwrap_or_default().to_string_lossy();
-                ModuleFile {
-                    variable: declared.variable(Some(&stem)),
+        let mut files = Vec::new();
+        for source in sources {
+            let stem = source.file_stem().unwrap_or_default().to_string_lossy();
+            for vendor in declared.vendors() {
+                files.push(ModuleFile {
+                    variable: declared.variable(Some(&stem), vendor),
                     source: Some(source.display().to_string()),
-                }
-            })
-            .collect()
+                });
+            }
+        }
+        files
     }
 
     /// Names of the libraries whose code is in a module's device link.

@@ -4,7 +4,7 @@ use super::device_module::ARCHS_HELP;
 use super::values::{checked_strings, shorten};
 use crate::decode::{Decoder, Table, Value};
 use crate::diag::{INVALID_VALUE, MISSING_KEY};
-use crate::gpu_arch::{Arch, ArchKind, Vendor};
+use crate::gpu_arch::{Arch, ArchKind, TARGETS_HELP, Vendor, conflicting_targets};
 use crate::manifest::{DeviceCode, DeviceLink};
 use crate::spanned::Spanned;
 
@@ -78,6 +78,16 @@ fn arch_list(
             span: name.span,
         });
     }
+    let values = || archs.iter().map(|arch: &Spanned<Arch>| arch.value);
+    if let Some((first, second)) = conflicting_targets(values()) {
+        let span = archs.iter().find(|arch| arch.value == second);
+        let span = span.map_or(list.span.clone(), |arch| arch.span.clone());
+        let message = format!(
+            "`{}` has \"{first}\" and \"{second}\", which clang does not compile together",
+            list.name
+        );
+        decoder.error_with_help(&INVALID_VALUE, span, message, TARGETS_HELP);
+    }
     if archs.is_empty() && decoder.count() == count_before {
         let message = format!("`{}` is empty", list.name);
         decoder.error_with_help(&INVALID_VALUE, list.span, message, help_if_empty);
@@ -86,25 +96,26 @@ fn arch_list(
 }
 
 /// Rejects what device links for AMD cannot have.
-pub(super) fn check_amd(
-    decoder: &mut Decoder<'_>,
-    table: &Table<'_>,
-    link: &DeviceLink,
-    is_module: bool,
-) {
+pub(super) fn check_amd(decoder: &mut Decoder<'_>, table: &Table<'_>, link: &DeviceLink) {
     let is_amd = |arch: &&Spanned<Arch>| arch.value.vendor() == Vendor::Amd;
     let Some(arch) = link.archs.iter().find(is_amd) else {
         return;
     };
-    let problem = if is_module {
-        "a module for AMD is no device link: `hipcc --genco` makes it from a source"
-    } else if matches!(link.code, DeviceCode::External { .. }) {
-        "objects of HIP that others compiled are not linked yet: write `sources`"
+    let is_shared_elsewhere = matches!(
+        &link.code,
+        DeviceCode::External {
+            prebuilt_shared: Some(_),
+            ..
+        }
+    );
+    let help = if is_shared_elsewhere {
+        "shared libraries of HIP that others built cannot register in another device link: write type = \"static\" without \
+         `prebuilt-shared`"
     } else if link.cudadevrt {
         "kernels of HIP cannot launch kernels: remove `cudadevrt`"
     } else {
         return;
     };
     let message = format!("`{}.archs` has \"{}\"", table.name, arch.value);
-    decoder.error_with_help(&INVALID_VALUE, arch.span.clone(), message, problem);
+    decoder.error_with_help(&INVALID_VALUE, arch.span.clone(), message, help);
 }

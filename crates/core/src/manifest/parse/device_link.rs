@@ -153,7 +153,7 @@ fn device_link(
     if let Some(value) = table.get("optional") {
         link.optional = decoder.boolean(&value)?;
     }
-    archs::check_amd(decoder, &table, &link, settings.is_some());
+    archs::check_amd(decoder, &table, &link);
     cuda_clang::check(decoder, &table, &link, settings.is_some());
     if let Some(settings) = &settings {
         settings.check(decoder, &table, &link);

@@ -3,7 +3,7 @@
 use crate::by_name::ByName;
 use crate::decode::{Decoder, Table};
 use crate::diag::{INVALID_VALUE, MISSING_KEY};
-use crate::gpu_arch::ArchKind;
+use crate::gpu_arch::{Arch, ArchKind, Vendor};
 use crate::manifest::device_module::variable;
 use crate::manifest::{DeviceCode, DeviceLink, DeviceModule, ModuleFormat};
 
@@ -112,7 +112,7 @@ impl Settings {
 
     fn check_archs(&self, decoder: &mut Decoder<'_>, name: &str, library: &DeviceLink) {
         for arch in &library.archs {
-            if let Some((problem, help)) = self.arch_problem(arch.value.kind()) {
+            if let Some((problem, help)) = self.arch_problem(arch.value) {
                 let message = format!("`{name}.archs`: \"{}\" is {problem}", arch.value);
                 decoder.error_with_help(&INVALID_VALUE, arch.span.clone(), message, help);
                 return;
@@ -132,9 +132,16 @@ impl Settings {
         }
     }
 
-    /// Reason why the file cannot have code of this kind, and the help for it.
-    fn arch_problem(&self, kind: ArchKind) -> Option<(&'static str, &'static str)> {
-        match (kind, self.separable, self.format) {
+    /// Reason why the file cannot have code for this architecture, and the help for it.
+    fn arch_problem(&self, arch: Arch) -> Option<(&'static str, &'static str)> {
+        if arch.vendor() == Vendor::Amd {
+            let is_other_form = self.format != ModuleFormat::Fatbin;
+            return is_other_form.then_some((
+                "of AMD, and cubins and PTX are code of CUDA",
+                "remove `format`: the file is an offload bundle for hipModuleLoadData; write a table for each vendor to choose that of CUDA",
+            ));
+        }
+        match (arch.kind(), self.separable, self.format) {
             (ArchKind::Real | ArchKind::Virtual, true, ModuleFormat::Ptx) => Some((
                 "not LTO code, and a device link makes PTX of nothing else",
                 "name an `lto_` architecture, as the libraries in `requires` have it, or write separable = false: each \

@@ -123,8 +123,8 @@ impl Clang {
         })
     }
 
-    /// A command of clang for HIP.
-    pub(super) fn command(&self) -> Command {
+    /// A command of clang for HIP, by its older driver.
+    fn base(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.env("PATH", &self.path);
         let mut add = |option: &str, value: &Path| {
@@ -140,7 +140,21 @@ impl Clang {
         }
         // Objects of the newer driver register their kernels by a section of the whole image (LLVM 19): only a device
         // link in the same image could be over them, and one over some of them would register all.
-        command.args(["--no-offload-new-driver", "-fgpu-rdc"]);
+        command.arg("--no-offload-new-driver");
+        command
+    }
+
+    /// A command for relocatable code.
+    pub(super) fn command(&self) -> Command {
+        let mut command = self.base();
+        command.arg("-fgpu-rdc");
+        command
+    }
+
+    /// A command that compiles a source to a module, as `hipcc --genco`: an offload bundle of code objects, also of one.
+    pub(in crate::device_link) fn compile_module(&self) -> Command {
+        let mut command = self.base();
+        command.args(["-x", "hip", "--cuda-device-only"]);
         command
     }
 
@@ -175,6 +189,24 @@ impl Clang {
             .into_iter()
             .find(|dir| dir.join("libamdhip64.so").exists())
     }
+}
+
+/// Help for an error of clang about the bitcode that it links into all code for AMD.
+pub(in crate::device_link) fn device_library_help(printed: &str) -> Option<String> {
+    let (_, rest) = printed.split_once("cannot find ROCm device library")?;
+    let arch = rest.strip_prefix(" for gfx").map(|arch| {
+        let end = arch.find(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+        &arch[..end.unwrap_or(arch.len())]
+    });
+    Some(match arch {
+        Some(arch) => format!(
+            "the ROCm that was found has no oclc_isa_version_*.bc for gfx{arch}: set ROCM_PATH to a later one, or remove it from \
+             `archs`"
+        ),
+        None => "install the bitcode that clang links into all code for AMD (Debian, Ubuntu: apt install rocm-device-libs), or \
+                 set ROCM_PATH to a directory with amdgcn/bitcode"
+            .to_owned(),
+    })
 }
 
 /// The program that a name with or without a directory means.

@@ -12,12 +12,13 @@ use std::process::Command;
 
 use gpustub_core::diag::{DEVICE_LINK_ERROR, IO_ERROR};
 use gpustub_core::gpu_arch::Arch;
-use gpustub_core::offload::OffloadCode;
 
 use super::super::metadata::DeviceLibrary;
 use super::super::nvcc_report::{printed, shell};
 use super::super::symbol_index;
 use super::Clang;
+use super::clang::device_library_help;
+use super::prebuilt::is_relocatable;
 use super::register::{self, FATBIN, HANDLE, ids};
 use crate::error::Error;
 use crate::files;
@@ -56,13 +57,40 @@ fn code_object(
     inputs: &LinkInputs,
     tools: &dyn Fn() -> Result<Toolchain, Error>,
 ) -> Result<PathBuf, Error> {
+    let object = inputs.dir.join("hip_link.o");
+    run(inputs, CODE, &object, &|archives| {
+        write_source(inputs.dir, &ids(archives)?)?;
+        let new = files::sibling(&object);
+        let name = new.file_name().unwrap_or_default().to_string_lossy();
+        tools()?.object(inputs.dir, &[], SOURCE.0, &name)?;
+        files::rename(&new, &object)
+    })?;
+    Ok(object)
+}
+
+/// File of a module in its directory. The name differs from that of a program's code, so that the store has two steps.
+pub(in crate::device_link) const MODULE: &str = "module.hipfb";
+
+/// Makes a module's file, [`MODULE`] in the directory of outputs, unless it is up to date: an offload bundle with a code
+/// object for each architecture.
+pub(in crate::device_link) fn link_module(inputs: &LinkInputs, file: &Path) -> Result<(), Error> {
+    run(inputs, MODULE, file, &|_| Ok(()))
+}
+
+/// Links the code of the archives to the file `code` in the directory of outputs, and lets `finish` make `output` of it,
+/// unless that is up to date.
+fn run(
+    inputs: &LinkInputs,
+    code: &str,
+    output: &Path,
+    finish: &dyn Fn(&[PathBuf]) -> Result<(), Error>,
+) -> Result<(), Error> {
     let dir = inputs.dir;
     fs::create_dir_all(dir).map_err(|e| Error::io("create the directory", dir, &e))?;
     let archives: Vec<PathBuf> = inputs.members.iter().map(|m| m.archive.clone()).collect();
-    let object = dir.join("hip_link.o");
     let mut command = inputs.clang.command();
     command.current_dir(dir);
-    command.args(["--hip-link", "--cuda-device-only", "-o", CODE]);
+    command.args(["--hip-link", "--cuda-device-only", "-o", code]);
     command.arg(optimisation(inputs.opt_level));
     for arch in inputs.archs {
         command.arg(format!("--offload-arch={arch}"));
@@ -72,18 +100,18 @@ fn code_object(
         .fold(inputs.clang.key(&command), |key, archive| {
             format!("{key} {archive:?}")
         });
-    if fingerprint::fresh(&object, &key).is_some() {
-        return Ok(object);
+    if fingerprint::fresh(output, &key).is_some() {
+        return Ok(());
     }
-    fingerprint::invalidate(&object)?;
+    fingerprint::invalidate(output)?;
     let before = fingerprint::InputStates::read(&archives);
     let mut step = (inputs.store).map(|store| store.step(&command, &key, &archives));
-    let outputs = [object.as_path()];
-    let fetched = step.as_mut().and_then(|step| step.fetch(&outputs));
+    let fetched = step.as_mut().and_then(|step| step.fetch(&[output]));
     if fetched.is_some() {
-        fingerprint::record_known(&object, &key, &archives, &before)?;
-        return Ok(object);
+        return fingerprint::record_known(output, &key, &archives, &before);
     }
+    // It may be a file of the store, into which clang would write.
+    files::remove(output)?;
     for (number, member) in inputs.members.iter().enumerate() {
         for (index, bytes) in objects(&member.archive)?.iter().enumerate() {
             let name = format!("{number}-{index}.o");
@@ -92,21 +120,16 @@ fn code_object(
             command.arg(name);
         }
     }
-    let ids = ids(&archives)?;
-    let output = command.output().map_err(|e| inputs.clang.cannot_run(&e))?;
-    if !output.status.success() {
-        return Err(link_error(&command, &printed(&output)));
+    let result = command.output().map_err(|e| inputs.clang.cannot_run(&e))?;
+    if !result.status.success() {
+        return Err(link_error(&command, &printed(&result)));
     }
-    write_source(dir, &ids)?;
-    let new = files::sibling(&object);
-    let name = new.file_name().unwrap_or_default().to_string_lossy();
-    tools()?.object(dir, &[], SOURCE.0, &name)?;
-    files::rename(&new, &object)?;
-    fingerprint::record_known(&object, &key, &archives, &before)?;
-    if let (Some(step), true) = (step, fingerprint::fresh(&object, &key).is_some()) {
-        step.keep(&archives, &outputs, "");
+    finish(&archives)?;
+    fingerprint::record_known(output, &key, &archives, &before)?;
+    if let (Some(step), true) = (step, fingerprint::fresh(output, &key).is_some()) {
+        step.keep(&archives, &[output], "");
     }
-    Ok(object)
+    Ok(())
 }
 
 /// Level of the link, whose code generator fails at `-O0` (LLVM 19.1.7), and which has no levels `s` and `z`.
@@ -145,11 +168,11 @@ fn write_source(dir: &Path, ids: &BTreeSet<String>) -> Result<(), Error> {
     files::write_if_changed(&dir.join(LIST), lines.as_bytes())
 }
 
-/// Members of an archive that have an offload bundle, in their order.
+/// Members of an archive that have relocatable code of HIP, in their order.
 fn objects(archive: &Path) -> Result<Vec<Vec<u8>>, Error> {
     let mut objects = Vec::new();
     symbol_index::visit_members(archive, u64::MAX, &mut |_, member| {
-        if OffloadCode::read(member).is_some() {
+        if is_relocatable(member) {
             objects.push(member.to_vec());
         }
         true
@@ -168,13 +191,21 @@ fn link_error(command: &Command, text: &str) -> Error {
         "clang cannot link the device code for AMD",
     )
     .output(text.as_bytes());
-    let error = if text.contains("error: undefined") {
+    let error = if let Some(help) = device_library_help(text) {
+        error.help(help)
+    } else if text.contains("error: undefined") {
         error.help(
             "the library that defines it belongs into `requires` of the one that calls it; its definition has to be \
              a `__device__` one, in a source of a table with the same `archs`",
         )
     } else if text.contains("Opaque pointers") || text.contains("Invalid record") {
         error.help("lld is of another release of LLVM than clang: install that of clang (Debian: lld-15 for clang-15)")
+    } else if text.contains("(Producer: ") {
+        // Of LLVM's reader of bitcode, after the fault.
+        error.help(
+            "a later LLVM compiled one of the objects: set HIPCXX to a clang that is as new as that of each `prebuilt` archive, \
+             with its own lld",
+        )
     } else if text.contains("duplicate symbol") {
         error.help("make it `inline` or `static`, or take one of the two sources out of `sources`")
     } else {
