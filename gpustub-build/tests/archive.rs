@@ -297,3 +297,26 @@ fn fat_objects_are_unpacked_into_views() {
         *fs::read(package.dir.join("device.o")).unwrap()
     );
 }
+
+#[test]
+fn members_of_hidden_views_are_compressed() {
+    let package = package(
+        "compressed",
+        &TABLE.replace("views =", "compress = true\nviews ="),
+    );
+    package.output();
+    let bytes = fs::read(package.dir.join("out/my-builtins.a")).unwrap();
+    let archive = SuperArchive::parse(&bytes).unwrap();
+    let view = archive.view("generic").unwrap().unwrap();
+    let contents = view.find_symbol("cos1").unwrap().unwrap().contents();
+    assert!(contents.is_compressed());
+    let mut data = vec![0; contents.size() as usize];
+    let mut scratch = vec![0; contents.scratch_size().unwrap() as usize];
+    contents
+        .decompress(&mut data, &mut scratch, gpustub_archive::zstd)
+        .unwrap();
+    assert_eq!(
+        data,
+        fs::read(package.dir.join("out/common/cos.o")).unwrap()
+    );
+}

@@ -61,6 +61,9 @@ pub struct ArchiveBuild {
     /// Strip the processor from LLVM bitcode so that views share it (compile it with -mcpu, -mattr)
     #[arg(long)]
     pub canonical_bitcode: bool,
+    /// Compress members, except those of the default view (zstd)
+    #[arg(long)]
+    pub compress: bool,
     /// Layer whose strong definitions can be overridden (-fPIC -fsemantic-interposition)
     #[arg(long, value_name = "LAYER")]
     pub interposable: Vec<String>,
@@ -69,7 +72,7 @@ pub struct ArchiveBuild {
     pub print_overrides: bool,
     /// Build `[archive.NAME]` of GpuStub.toml
     #[arg(long, value_name = "NAME")]
-    #[arg(conflicts_with_all = ["inputs", "view", "default_view", "no_default_view", "unpack", "canonical_bitcode", "interposable"])]
+    #[arg(conflicts_with_all = ["inputs", "view", "default_view", "no_default_view", "unpack", "canonical_bitcode", "compress", "interposable"])]
     pub manifest_archive: Option<String>,
     /// Package of the GpuStub.toml.
     #[command(flatten)]

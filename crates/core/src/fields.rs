@@ -324,6 +324,10 @@ fields! {
             "`true`: LLVM bitcode is written without its source file name, its producer and the function \
              attributes `target-cpu`, `target-features` and `tune-cpu`, so that families share it. Its \
              compilation must pass them: `-mcpu` and `-mattr`. Default: `false`, members are unchanged.";
+        "compress": Type::Bool, false, "true",
+            "`true`: members are compressed (zstd), except those of the default view, which ordinary tools read. Programs \
+             decompress them into memory of their own. Build scripts need the feature `zstd` of gpustub-build. Default: \
+             `false`, programs use members in place.";
         "required-features": Type::Strings, false, "[\"builtins\"]",
             "Cargo features of this package: the super-archive is written when all of them are enabled. \
              Default: none, it is always written.";

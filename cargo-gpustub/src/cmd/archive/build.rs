@@ -83,7 +83,11 @@ pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
         let status = shell.status_line("Building");
         let output = slashes(&options.output);
         status.show(|| format!("{output}: resolving {} views", request.views.len()));
-        Plan::new(&request)
+        if spec.compress {
+            Plan::compressed(&request)
+        } else {
+            Plan::new(&request)
+        }
     };
     let plan = match plan {
         Ok(plan) => plan,
@@ -162,6 +166,7 @@ struct ArchiveSpec {
     /// Whether the views are those of the device code's targets.
     unpack: bool,
     canonical: bool,
+    compress: bool,
     /// The table of the archive and its file, for `--manifest-archive`.
     table: Option<(Declared, Archive)>,
 }
@@ -256,6 +261,7 @@ fn from_manifest(
             default: archive.default_view.map(|view| ViewId(view.index())),
             unpack: archive.unpack,
             canonical: archive.canonical_bitcode,
+            compress: archive.compress,
             table: Some((declared, archive)),
         })),
         Err(diagnostics) => {
@@ -303,6 +309,7 @@ fn from_paths(options: &ArchiveBuild) -> Result<ArchiveSpec> {
         default,
         unpack: options.unpack,
         canonical: options.canonical_bitcode,
+        compress: options.compress,
         table: None,
     })
 }

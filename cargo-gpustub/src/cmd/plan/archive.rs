@@ -26,9 +26,10 @@ pub fn written<'a>(manifest: &'a Manifest, features: &[String]) -> Vec<&'a Archi
 pub fn describe(text: &mut String, archive: &Archive) {
     let archive = ArchiveJson::new(archive);
     let canonical = if archive.canonical { ", canonical" } else { "" };
+    let compress = if archive.compress { ", compressed" } else { "" };
     let _ = writeln!(
         text,
-        "  archive.{}: {} as {}{canonical}",
+        "  archive.{}: {} as {}{canonical}{compress}",
         archive.name, archive.file, archive.variable
     );
     if archive.unpack {
@@ -61,6 +62,7 @@ pub struct ArchiveJson<'a> {
     file: String,
     variable: String,
     canonical: bool,
+    compress: bool,
     /// Whether there are, instead of `views`, those of the device code's targets.
     unpack: bool,
     /// The name of a view.
@@ -103,6 +105,7 @@ impl<'a> ArchiveJson<'a> {
             file: format!("$OUT_DIR/{name}.a"),
             variable: archive.variable(),
             canonical: archive.canonical_bitcode,
+            compress: archive.compress,
             unpack: archive.unpack,
             default: archive.default_view.map(|view| {
                 if archive.unpack {

@@ -30,6 +30,8 @@ pub struct Archive {
     pub unpack: bool,
     /// Whether bitcode modules are written without the processor that they were made for.
     pub canonical_bitcode: bool,
+    /// Whether members are compressed, except those of the default view.
+    pub compress: bool,
     /// Cargo features that enable it.
     pub required_features: RequiredFeatures,
 }

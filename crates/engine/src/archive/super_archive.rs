@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use gpustub_core::diag::{
-    Diagnostic, EMPTY_LAYER, IO_ERROR, LAYER_CONFLICT, LIMIT_EXCEEDED, NO_SYMBOLS,
-    NONCANONICAL_BITCODE, OVERRIDE_MAY_BE_INLINED,
+    Diagnostic, EMPTY_LAYER, IO_ERROR, LAYER_CONFLICT, LIMIT_EXCEEDED, MISSING_BUILD_FEATURE,
+    NO_SYMBOLS, NONCANONICAL_BITCODE, OVERRIDE_MAY_BE_INLINED,
 };
 use gpustub_core::directives::Directive;
 use gpustub_core::ids::Id;
@@ -323,8 +323,27 @@ fn conflict(request: &Request<'_>, view: ViewId, conflict: &Conflict<'_>) -> Dia
 fn decompress(method: Compression, compressed: &[u8], size: usize) -> Option<Vec<u8>> {
     match method {
         Compression::Lz4 => unpack_lz4(compressed, size),
+        #[cfg(feature = "zstd")]
+        Compression::Zstd => gpustub_superarchive::decompress_frame(compressed, size),
         _ => None,
     }
+}
+
+/// A plan of compressed contents; `None` without the feature for it.
+fn compressed<'r, 'd>(request: &'r Request<'d>) -> Option<Result<Plan<'r, 'd>, WriteError<'r>>> {
+    #[cfg(feature = "zstd")]
+    return Some(Plan::compressed(request));
+    #[cfg(not(feature = "zstd"))]
+    {
+        let _ = request;
+        None
+    }
+}
+
+fn missing_zstd() -> Box<Diagnostic> {
+    let message = "`compress` needs feature `zstd`, which is disabled";
+    let help = "add feature `zstd` to the build-dependency `gpustub-build`";
+    Box::new(Diagnostic::error(&MISSING_BUILD_FEATURE, message).help(help))
 }
 
 /// Messages about a written super-archive.
@@ -379,7 +398,12 @@ pub(crate) fn build(
         request.views = unpacked.views;
         request.default = archive.default_view.and(unpacked.host);
     }
-    let plan = Plan::new(&request).map_err(|error| {
+    let plan = if archive.compress {
+        compressed(&request).ok_or_else(|| in_table(missing_zstd()))?
+    } else {
+        Plan::new(&request)
+    };
+    let plan = plan.map_err(|error| {
         let mut diagnostics = Vec::new();
         for (view, diagnostic) in refused(&request, &error) {
             let name = match view {

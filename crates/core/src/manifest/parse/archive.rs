@@ -119,6 +119,10 @@ fn archive(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<A
         Some(value) => decoder.boolean(&value)?,
         None => false,
     };
+    let compress = match table.get("compress") {
+        Some(value) => decoder.boolean(&value)?,
+        None => false,
+    };
     let required_features = required_features(decoder, &table);
     Some(Archive {
         name: Spanned {
@@ -130,6 +134,7 @@ fn archive(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<A
         default_view,
         unpack,
         canonical_bitcode,
+        compress,
         required_features,
     })
 }
