@@ -266,3 +266,57 @@ fn documentation_is_built_with_an_archive_without_views() {
             .starts_with("cargo::rustc-env=GPUSTUB_ARCHIVE_MY_BUILTINS=")
     );
 }
+
+#[test]
+fn fat_objects_are_unpacked_into_views() {
+    let table = "schema = 1\n[archive.fat]\nunpack = true\nlayers.acme = [\"fat.o\"]\n";
+    let package = Package::new("fat", table);
+    fs::create_dir_all(package.dir.join("out")).unwrap();
+    let fat = package.dir.join("fat.o");
+    object(&fat, &["int host(void) { return 1; }"]);
+    object(
+        &package.dir.join("device.o"),
+        &["int device(void) { return 1; }"],
+    );
+    let section = "__CLANG_OFFLOAD_BUNDLE__hip-amdgcn-amd-amdhsa--gfx90a=device.o";
+    let mut objcopy = Command::new("objcopy");
+    objcopy
+        .current_dir(&package.dir)
+        .args(["--add-section", section, "fat.o"]);
+    assert!(objcopy.status().unwrap().success());
+    package.output();
+    let bytes = fs::read(package.dir.join("out/fat.a")).unwrap();
+    let archive = SuperArchive::parse(&bytes).unwrap();
+    let default = archive.default_view().unwrap().unwrap();
+    assert_eq!(default.name(), b"host");
+    assert!(default.find_symbol("host").unwrap().is_some());
+    let view = archive.best_view("gfx90a:xnack-").unwrap().unwrap();
+    let member = view.find_symbol("device").unwrap().unwrap();
+    assert_eq!(
+        *member.data().unwrap(),
+        *fs::read(package.dir.join("device.o")).unwrap()
+    );
+}
+
+#[test]
+fn members_of_hidden_views_are_compressed() {
+    let package = package(
+        "compressed",
+        &TABLE.replace("views =", "compress = true\nviews ="),
+    );
+    package.output();
+    let bytes = fs::read(package.dir.join("out/my-builtins.a")).unwrap();
+    let archive = SuperArchive::parse(&bytes).unwrap();
+    let view = archive.view("generic").unwrap().unwrap();
+    let contents = view.find_symbol("cos1").unwrap().unwrap().contents();
+    assert!(contents.is_compressed());
+    let mut data = vec![0; contents.size() as usize];
+    let mut scratch = vec![0; contents.scratch_size().unwrap() as usize];
+    contents
+        .decompress(&mut data, &mut scratch, gpustub_archive::zstd)
+        .unwrap();
+    assert_eq!(
+        data,
+        fs::read(package.dir.join("out/common/cos.o")).unwrap()
+    );
+}

@@ -32,6 +32,10 @@ static void print_name(const char *word, const char *name, size_t length) {
     }
 }
 
+#ifdef WITH_ZSTD
+#include <gpustub_archive_zstd.h>
+#define unpack gpustub_archive_zstd
+#else
 /* Unpacks one kind of zstd frame: a header of 6 bytes and one raw block, whose header has 3. */
 static int unpack(void *context, unsigned codec, const void *in, size_t in_size, const void *base, size_t base_size, void *out,
                   size_t out_size) {
@@ -42,6 +46,7 @@ static int unpack(void *context, unsigned codec, const void *in, size_t in_size,
         memcpy(out, (const char *)in + 9, out_size);
     return 0;
 }
+#endif
 
 static void print_contents(const struct gpustub_archive *archive, uint32_t index) {
     enum { LARGE = 1 << 20 };

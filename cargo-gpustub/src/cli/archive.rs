@@ -55,9 +55,15 @@ pub struct ArchiveBuild {
     /// Hide all views from ordinary tools
     #[arg(long)]
     pub no_default_view: bool,
+    /// Unpack device code of fat objects: a view of each target, and `host`, the default one
+    #[arg(long, conflicts_with = "view")]
+    pub unpack: bool,
     /// Strip the processor from LLVM bitcode so that views share it (compile it with -mcpu, -mattr)
     #[arg(long)]
     pub canonical_bitcode: bool,
+    /// Compress members, except those of the default view (zstd)
+    #[arg(long)]
+    pub compress: bool,
     /// Layer whose strong definitions can be overridden (-fPIC -fsemantic-interposition)
     #[arg(long, value_name = "LAYER")]
     pub interposable: Vec<String>,
@@ -66,7 +72,7 @@ pub struct ArchiveBuild {
     pub print_overrides: bool,
     /// Build `[archive.NAME]` of GpuStub.toml
     #[arg(long, value_name = "NAME")]
-    #[arg(conflicts_with_all = ["inputs", "view", "default_view", "no_default_view", "canonical_bitcode", "interposable"])]
+    #[arg(conflicts_with_all = ["inputs", "view", "default_view", "no_default_view", "unpack", "canonical_bitcode", "compress", "interposable"])]
     pub manifest_archive: Option<String>,
     /// Package of the GpuStub.toml.
     #[command(flatten)]

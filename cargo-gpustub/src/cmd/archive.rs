@@ -42,7 +42,7 @@ pub fn run(options: &Archive, shell: &mut Shell) -> Result<bool> {
         }),
         ArchiveCommand::Refresh(options) => refresh(&options.file, shell),
         ArchiveCommand::Verify(options) => with_archive(&options.file, shell, |archive, shell| {
-            archive.verify()?;
+            gpustub_superarchive::verify(archive)?;
             let summary = format!(
                 "{}: {}, {} distinct contents",
                 slashes(&options.file),

@@ -2,6 +2,7 @@
 
 mod abi;
 mod archive_tables;
+mod archive_unpack;
 mod archive_views;
 mod archives;
 mod completions;

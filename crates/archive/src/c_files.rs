@@ -15,7 +15,7 @@
 /// # Ok(())
 /// # }
 /// ```
-pub const C_FILES: [(&str, &str); 5] = [
+pub const C_FILES: [(&str, &str); 6] = [
     (
         "include/gpustub_archive.h",
         include_str!("../c/gpustub_archive.h"),
@@ -23,6 +23,10 @@ pub const C_FILES: [(&str, &str); 5] = [
     (
         "include/gpustub_archive_verify.h",
         include_str!("../c/gpustub_archive_verify.h"),
+    ),
+    (
+        "include/gpustub_archive_zstd.h",
+        include_str!("../c/gpustub_archive_zstd.h"),
     ),
     (
         "share/pkgconfig/gpustub-archive.pc",

@@ -100,6 +100,11 @@ impl<'a> Contents<'a> {
         self.flags() & HIDDEN == 0
     }
 
+    /// Whether [`Contents::decompress`] alone gives its bytes.
+    pub fn is_compressed(&self) -> bool {
+        self.codec() != 0
+    }
+
     /// Whether symbols that an earlier layer overrides are undefined in it.
     pub fn is_variant(&self) -> bool {
         self.flags() & VARIANT != 0

@@ -54,6 +54,8 @@ mod tables;
 mod target;
 mod verify;
 mod view;
+#[cfg(feature = "zstd")]
+mod zstd;
 
 pub use c_files::C_FILES;
 pub use closure::Closure;
@@ -67,3 +69,5 @@ pub use ordinary::{Ordinary, OrdinaryMember};
 pub use super_archive::SuperArchive;
 pub use target::match_target;
 pub use view::{Layer, Symbol, Symbols, View};
+#[cfg(feature = "zstd")]
+pub use zstd::zstd;

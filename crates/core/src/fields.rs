@@ -306,9 +306,14 @@ fields! {
              matches any text and `?` one character of a name, `**` any directories), relative to \
              this file or absolute. Files that the build script itself makes start with `$OUT_DIR/`. Of two \
              members that define a symbol the first is used.";
-        "views": Type::MapStrings, true, "{ gfx900 = [\"gfx9\", \"common\"] }",
+        "views": Type::MapStrings, false, "{ gfx900 = [\"gfx9\", \"common\"] }",
             "The archives in it, by name: layers, in the order in which they are searched. For each \
-             symbol the search begins with the first layer.";
+             symbol the search begins with the first layer. Required without `unpack`.";
+        "unpack": Type::Bool, false, "true",
+            "`true`: instead of `views`, one view for each target of the device code in fat objects (offload binaries \
+             and bundles of clang, fatbins of CUDA), such as `gfx90a` and `sm_80`, and `host` for the host code, which \
+             is the default view. Each has the layers in the order of the file. Default: `false`, device code stays in \
+             its objects.";
         "interposable": Type::Strings, false, "[\"common\"]",
             "Layers whose strong definitions an earlier layer may override: their members were compiled with \
              `-fPIC -fsemantic-interposition`, so that each function can be replaced. Default: none, only weak \
@@ -320,6 +325,10 @@ fields! {
             "`true`: LLVM bitcode is written without its source file name, its producer and the function \
              attributes `target-cpu`, `target-features` and `tune-cpu`, so that families share it. Its \
              compilation must pass them: `-mcpu` and `-mattr`. Default: `false`, members are unchanged.";
+        "compress": Type::Bool, false, "true",
+            "`true`: members are compressed (zstd), except those of the default view, which ordinary tools read. Programs \
+             decompress them into memory of their own. Build scripts need the feature `zstd` of gpustub-build. Default: \
+             `false`, programs use members in place.";
         "required-features": Type::Strings, false, "[\"builtins\"]",
             "Cargo features of this package: the super-archive is written when all of them are enabled. \
              Default: none, it is always written.";

@@ -15,6 +15,8 @@ mod bytes;
 mod code;
 mod container;
 mod fatbin;
+mod host;
+mod lz4;
 mod sections;
 mod tables;
 #[cfg(test)]
@@ -24,6 +26,8 @@ use std::collections::BTreeSet;
 
 pub use code::CodeKind;
 pub use container::{Compression, Container, ContainerFormat, Entry, Model};
+pub use host::without_device_code;
+pub use lz4::unpack_lz4;
 
 use container::{BUNDLE_MAGIC, KPACK_REFERENCE, MAX_ENTRIES};
 

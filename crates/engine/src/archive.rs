@@ -5,6 +5,7 @@ mod inputs;
 mod replace;
 mod super_archive;
 mod tables;
+mod unpacked_code;
 
 pub use inputs::{LayerPaths, MappedLayers};
 pub use replace::replace;
@@ -12,3 +13,4 @@ pub use super_archive::{
     ArchivePaths, find, may_be_inlined, not_canonical, refused, request, unknown_symbols,
 };
 pub(crate) use tables::{build_declared, build_empty_declared};
+pub use unpacked_code::{Decompress, HOST_VIEW, UnpackedCode, UnpackedViews};

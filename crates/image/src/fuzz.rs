@@ -1,7 +1,7 @@
 //! Properties that hold for any bytes: bodies of fuzz targets and of the tests with damaged files.
 
 use gpustub_core::diag::has_errors;
-use gpustub_core::offload::{OffloadCode, containers};
+use gpustub_core::offload::{OffloadCode, containers, unpack_lz4, without_device_code};
 use gpustub_core::symbols::SymbolList;
 
 use crate::archive::archive_members;
@@ -261,6 +261,18 @@ pub fn offload(data: &[u8]) -> usize {
             assert_eq!(start.as_deref(), Ok(&bundle[..bundle.len().min(32)]));
         }
         target_count += offload::archs(&container).len();
+    }
+    if let Some(host) = without_device_code(data) {
+        assert!(host.len() < data.len() || host.len() == data.len() && host != data);
+        assert!(
+            without_device_code(&host).is_none(),
+            "sections are removed once"
+        );
+    }
+    for size in [0, 100, 1 << 16] {
+        if let Some(bytes) = unpack_lz4(data, size) {
+            assert_eq!(bytes.len(), size);
+        }
     }
     let _ = kpack_reference(data);
     target_count + kpack_archs(data).map_or(0, |archs| archs.len())

@@ -11,7 +11,7 @@ use gpustub_core::offload::{Container, ContainerFormat, OffloadCode, containers}
 
 pub use kpack::{KpackReference, kpack_archs, kpack_reference};
 #[cfg(feature = "unpack")]
-pub use unpack::{UnpackError, unpack, unpack_start};
+pub use unpack::{UnpackError, decompress, unpack, unpack_start};
 
 /// Device code for clang's linker, with the architectures of compressed bundles.
 pub fn offload_code(file: &[u8]) -> Option<OffloadCode> {

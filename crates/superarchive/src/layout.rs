@@ -52,7 +52,7 @@ impl Blob {
         for member in pool.contents.ids() {
             if !in_default_view[member] {
                 let offset = size.next_multiple_of(ALIGN);
-                size = offset + pool.contents[member].data.len() as u64;
+                size = offset + pool.stored(member).len() as u64;
                 hidden.push(Hidden { member, offset });
             }
         }
@@ -186,7 +186,7 @@ impl Layout {
     }
 
     fn member(&mut self, member: MemberId, pool: &Pool<'_>) {
-        self.size += pool.contents[member].data.len() as u64;
+        self.size += pool.stored(member).len() as u64;
         self.pieces.push(Piece::Member(member));
     }
 
@@ -218,7 +218,7 @@ impl Layout {
             .iter()
             .map(|piece| match piece {
                 Piece::Bytes(bytes) => IoSlice::new(bytes),
-                Piece::Member(member) => IoSlice::new(&pool.contents[*member].data),
+                Piece::Member(member) => IoSlice::new(pool.stored(*member)),
             })
             .collect();
         let mut remaining = &mut slices[..];

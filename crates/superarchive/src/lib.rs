@@ -7,7 +7,10 @@
 
 mod ar;
 mod canonical_bitcode;
+#[cfg(feature = "zstd")]
+mod compression;
 mod container;
+mod decompressed;
 mod definitions;
 mod dictionaries;
 mod error;
@@ -28,6 +31,9 @@ mod variants;
 mod write;
 
 pub use canonical_bitcode::{CanonicalBitcode, UnchangedModule};
+#[cfg(feature = "zstd")]
+pub use decompressed::decompress_frame;
+pub use decompressed::{Decompressed, verify};
 pub use definitions::collector::{Binding, Definition};
 pub use definitions::definitions;
 pub use definitions::not_canonical::NotCanonical;

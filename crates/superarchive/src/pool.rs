@@ -19,6 +19,14 @@ pub struct Contents<'r> {
     pub original: Option<MemberId>,
 }
 
+/// Compressed contents.
+#[derive(Debug)]
+pub struct Frame {
+    pub bytes: Vec<u8>,
+    /// Contents that the codec has as a prefix.
+    pub base: Option<MemberId>,
+}
+
 /// Contents of all members of layers, and of their variants.
 #[derive(Debug, Default)]
 pub struct Pool<'r> {
@@ -27,9 +35,24 @@ pub struct Pool<'r> {
     pub layers: IndexVec<LayerId, Vec<MemberId>>,
     /// Names of all symbols.
     pub names: Names<'r>,
+    /// Frames of contents that are compressed; empty if none is.
+    pub frames: IndexVec<MemberId, Option<Frame>>,
 }
 
 impl<'r> Pool<'r> {
+    /// Compressed form of contents.
+    pub fn frame(&self, member: MemberId) -> Option<&Frame> {
+        self.frames.iter().nth(member.0)?.as_ref()
+    }
+
+    /// The bytes of contents in the file.
+    pub fn stored(&self, member: MemberId) -> &[u8] {
+        match self.frame(member) {
+            Some(frame) => &frame.bytes,
+            None => &self.contents[member].data,
+        }
+    }
+
     /// Finds members with equal contents. Their symbols are those of the first one.
     pub fn new(layers: &'r [Layer<'_>]) -> Self {
         let mut pool = Self::default();

@@ -9,6 +9,7 @@ use memmap2::Mmap;
 use object::read::archive::{ArchiveFile, ArchiveKind};
 
 use crate::ar;
+use crate::decompressed::Decompressed;
 use crate::definitions::collector::{Binding, Definition};
 use crate::definitions::is_object;
 use crate::error::{Error, Problem};
@@ -28,8 +29,8 @@ pub struct Source {
 enum Files {
     /// With the files that a thin archive names, in its order.
     Archive(Mmap, Vec<Mmap>),
-    /// A view of a super-archive; without a name, the default one.
-    View(Mmap, Option<String>),
+    /// A view of a super-archive; without a name, the default one. With its compressed contents.
+    View(Mmap, Option<String>, Decompressed),
     Members(Vec<(PathBuf, Mmap)>),
 }
 
@@ -76,9 +77,13 @@ impl Source {
     /// If it cannot be read, is no super-archive, or has no such view.
     pub fn view(path: &Path, name: &str) -> Result<Self, Error> {
         let map = map_file(path)?;
-        find_view(SuperArchive::parse(&map), Some(name))
+        let contents = find_view(SuperArchive::parse(&map), Some(name))
+            .and_then(|view| decompress(&view))
             .map_err(|problem| Error::from(problem).in_file(path))?;
-        Ok(Self::new(path, Files::View(map, Some(name.to_owned()))))
+        Ok(Self::new(
+            path,
+            Files::View(map, Some(name.to_owned()), contents),
+        ))
     }
 
     /// The file and the view of `FILE:VIEW`, unless there is a file of that whole name.
@@ -156,11 +161,11 @@ impl Source {
         let mut name = name.to_string_lossy().into_owned();
         let members = match &self.files {
             Files::Archive(map, files) => archive_inputs(map, files, known),
-            Files::View(map, view) => {
+            Files::View(map, view, contents) => {
                 if let Some(view) = view {
                     name = format!("{name}:{view}");
                 }
-                view_inputs(map, view.as_deref(), known)
+                view_inputs(map, view.as_deref(), contents, known)
             }
             Files::Members(members) => {
                 let members = file_inputs(members, known)?;
@@ -183,8 +188,8 @@ impl Files {
             return match SuperArchive::parse(&map) {
                 Err(ArchiveError::NoViews) => Ok(Self::Archive(map, Vec::new())),
                 archive => {
-                    find_view(archive, None)?;
-                    Ok(Self::View(map, None))
+                    let contents = decompress(&find_view(archive, None)?)?;
+                    Ok(Self::View(map, None, contents))
                 }
             };
         }
@@ -396,17 +401,29 @@ fn find_view<'d>(
         })
 }
 
+/// Decompresses the members of a view.
+fn decompress(view: &View<'_>) -> Result<Decompressed, Problem> {
+    let mut contents = Decompressed::default();
+    for member in view.members() {
+        member
+            .and_then(|member| contents.add(&member.contents()))
+            .map_err(Problem::SuperArchive)?;
+    }
+    Ok(contents)
+}
+
 fn view_inputs<'d>(
     bytes: &'d [u8],
     name: Option<&str>,
+    contents: &'d Decompressed,
     known: &mut KnownMembers<'d>,
 ) -> Result<Vec<Input<'d>>, Error> {
     let view = find_view(SuperArchive::parse(bytes), name)?;
     let mut inputs = Vec::new();
     for member in view.members() {
         let member = member.map_err(Problem::SuperArchive)?;
-        let input = member
-            .data()
+        let input = contents
+            .data(&member.contents())
             .map_err(|error| Problem::SuperArchive(error).into())
             .and_then(|data| known.input(member.name(), data))
             .map_err(|error| error.in_member(member.name()))?;

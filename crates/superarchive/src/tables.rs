@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 use gpustub_archive::hash::hash_bytes;
-use gpustub_archive::{MAGIC, MAJOR};
+use gpustub_archive::{MAGIC, MAJOR, ZSTD};
 
 use crate::dictionaries::{self, Group, RowId, home};
 use crate::ids::{IndexVec, MemberId, NameId, ViewId};
@@ -24,8 +24,10 @@ const ALIGN_BITS: u8 = 4;
 pub const ALIGN: u64 = 1 << ALIGN_BITS;
 
 /// Flags of contents.
-const HIDDEN: u32 = 1;
-const VARIANT: u32 = 2;
+const HIDDEN: u8 = 1;
+const VARIANT: u8 = 2;
+/// Required feature: contents may be compressed.
+const COMPRESSED: usize = 1;
 
 /// Location of contents.
 #[derive(Debug, Clone, Copy)]
@@ -53,11 +55,20 @@ impl Tables {
         views: &IndexVec<ViewId, ResolvedView<'r>>,
     ) -> Result<Self, TooLarge> {
         let mut parts = Parts::default();
-        for contents in pool.contents.iter() {
-            let size = contents.data.len() as u64;
-            parts.contents.words([0, size, size, contents.hash]);
-            let base = contents.original.map_or(0, |original| original.0 + 1);
-            parts.contents.numbers([0, 0, base, 0])?;
+        for member in pool.contents.ids() {
+            let contents = &pool.contents[member];
+            let (size, stored_size) = (contents.data.len(), pool.stored(member).len());
+            let sizes = [stored_size as u64, size as u64];
+            parts.contents.words([0, sizes[0], sizes[1], contents.hash]);
+            let flags = contents.original.map_or(0, |_| VARIANT as usize);
+            let frame = pool.frame(member);
+            let codec = frame.map_or(0, |_| usize::from(ZSTD));
+            let base = match frame {
+                Some(frame) => frame.base,
+                None => contents.original,
+            };
+            let base = base.map_or(0, |base| base.0 + 1);
+            parts.contents.numbers([flags, codec, base, 0])?;
         }
         let (groups, row_ids) = dictionaries::group(views, &pool.names);
         parts.add_views(request, views, &row_ids)?;
@@ -65,7 +76,8 @@ impl Tables {
         for group in &groups {
             parts.add_dictionary(group, pool, &mut scratch)?;
         }
-        parts.finish(request.default)
+        let has_frames = pool.frames.iter().any(Option::is_some);
+        parts.finish(request.default, if has_frames { COMPRESSED } else { 0 })
     }
 
     /// Size of the tables.
@@ -77,16 +89,12 @@ impl Tables {
     pub fn set_locations(&mut self, locations: &IndexVec<MemberId, Location>, blob_size: u64) {
         for (index, location) in locations.iter().enumerate() {
             let record = &mut self.bytes[HEADER_SIZE + index * CONTENTS_SIZE..][..CONTENTS_SIZE];
-            let (offset, mut flags, align, header_hash) = match location {
+            let (offset, flags, align, header_hash) = match location {
                 Location::Ordinary { offset, header } => (offset, 0, 1, hash_bytes(header) as u32),
                 Location::Hidden { offset } => (offset, HIDDEN, ALIGN_BITS, 0),
             };
-            let is_variant = record[40..44] != [0; 4];
-            if is_variant {
-                flags |= VARIANT;
-            }
             put(record, 0, &offset.to_le_bytes());
-            put(record, 32, &flags.to_le_bytes());
+            record[32] |= flags;
             put(record, 37, &[align]);
             put(record, 44, &header_hash.to_le_bytes());
         }
@@ -296,7 +304,7 @@ impl<'n> Parts<'n> {
         Ok(())
     }
 
-    fn finish(self, default: Option<ViewId>) -> Result<Tables, TooLarge> {
+    fn finish(self, default: Option<ViewId>, features: usize) -> Result<Tables, TooLarge> {
         let parts = [
             (self.contents, CONTENTS_SIZE),
             (self.views, 32),
@@ -323,6 +331,7 @@ impl<'n> Parts<'n> {
         put(&mut bytes, 0, &MAGIC);
         put(&mut bytes, 16, &MAJOR.to_le_bytes());
         put(&mut bytes, 20, &le_bytes(HEADER_SIZE)?);
+        put(&mut bytes, 24, &le_bytes(features)?);
         put(&mut bytes, 40, &(size as u64).to_le_bytes());
         let default = default.map_or(0, |view| view.0 + 1);
         put(&mut bytes, 48, &le_bytes(default)?);

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use crate::ar::{Index, IndexEntry, OrdinaryFile};
 use crate::ids::{IndexVec, LayerId, MemberId, ViewId};
 use crate::layout::Layout;
-use crate::pool::Pool;
+use crate::pool::{Frame, Pool};
 use crate::request::{Input, Layer, Request, View};
 use crate::resolver::{Conflict, ResolvedView, ViewMember, ViewResolver};
 use crate::tables::{Tables, TooLarge};
@@ -18,6 +18,10 @@ pub struct Plan<'r, 'd> {
     views: IndexVec<ViewId, ResolvedView<'r>>,
     layout: Layout,
 }
+
+/// Function that compresses contents.
+type Frames<'f, 'r> =
+    &'f dyn Fn(&Pool<'r>, &IndexVec<ViewId, ResolvedView<'r>>) -> IndexVec<MemberId, Option<Frame>>;
 
 /// Reason why a super-archive cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +59,25 @@ impl<'r, 'd> Plan<'r, 'd> {
     /// [`WriteError::DuplicateViewName`] if the request is inconsistent, [`WriteError::Conflicts`] if an
     /// override cannot be carried out, [`WriteError::TooLarge`] if the format cannot hold it.
     pub fn new(request: &'r Request<'d>) -> Result<Self, WriteError<'r>> {
+        Self::with_frames(request, &|_, _| IndexVec::default())
+    }
+
+    /// Plans a super-archive whose contents are compressed, except those of the default view.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Plan::new`].
+    #[cfg(feature = "zstd")]
+    pub fn compressed(request: &'r Request<'d>) -> Result<Self, WriteError<'r>> {
+        Self::with_frames(request, &|pool, views| {
+            crate::compression::compress(pool, views, request.default)
+        })
+    }
+
+    fn with_frames(
+        request: &'r Request<'d>,
+        frames: Frames<'_, 'r>,
+    ) -> Result<Self, WriteError<'r>> {
         validate(request)?;
         let mut pool = Pool::new(&request.layers);
         let mut resolver = ViewResolver::new(request, &pool);
@@ -66,6 +89,7 @@ impl<'r, 'd> Plan<'r, 'd> {
             views.push(resolved);
         }
         drop_unused(&mut pool, &mut views);
+        pool.frames = frames(&pool, &views);
         let tables = Tables::new(request, &pool, &views)?;
         let ordinary: Vec<OrdinaryFile<'_>> = request
             .default

@@ -20,10 +20,10 @@ use crate::reader::walk;
 use crate::walker::Walker;
 
 /// Numbers from a seed: xorshift64*.
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
-    fn next_below(&mut self, limit: usize) -> usize {
+    pub fn next_below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -50,7 +50,7 @@ const NUMBERS: [u64; 9] = [
 
 /// Damages a file in one to three places, more often in fields than in contents. Returns whether the hash of the tables
 /// was updated.
-fn damage(bytes: &mut Vec<u8>, random: &mut Random) -> bool {
+pub fn damage(bytes: &mut Vec<u8>, random: &mut Random) -> bool {
     let tables = blob(bytes);
     for _ in 0..=random.next_below(3) {
         let length = bytes.len();

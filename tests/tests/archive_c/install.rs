@@ -35,7 +35,7 @@ fn installed_header_is_found() -> Result<()> {
     let dir = scratch()?;
     let prefix = dir.path().join("with a space");
     make("install", &prefix)?;
-    assert_eq!(files_below(&prefix)?.len(), 5);
+    assert_eq!(files_below(&prefix)?.len(), 6);
     let source = dir.path().join("program.c");
     fs::write(&source, PROGRAM)?;
 
@@ -89,7 +89,7 @@ fn exported_header_is_that_of_make() -> Result<()> {
     let mut list = gpustub(&["export", "archive-header", "--list", "--prefix"])?;
     let list = succeed(list.arg(&exported))?.stdout;
     assert!(!exported.exists());
-    for (status, times) in [("Installed 5 files", 1), ("Fresh", 2)] {
+    for (status, times) in [("Installed 6 files", 1), ("Fresh", 2)] {
         let mut export = gpustub(&["export", "archive-header", "--prefix"])?;
         let ran = succeed(export.arg(&exported))?;
         assert!(ran.stderr.contains(status), "{times}: {}", ran.stderr);

@@ -11,3 +11,4 @@ mod reader;
 mod targets;
 mod walker;
 mod written;
+mod zstd;

@@ -25,13 +25,27 @@ fn status(error: Error) -> &'static str {
     }
 }
 
+/// Function that decompresses contents.
+pub type Decompress = fn(u8, &[u8], Option<&[u8]>, &mut [u8]) -> bool;
+
 pub fn walk(bytes: &[u8]) -> String {
+    walk_with(bytes, raw)
+}
+
+pub fn walk_with(bytes: &[u8], decompress: Decompress) -> String {
     let mut text = String::new();
-    print(bytes, &mut text).expect("a string accepts every text");
+    print(bytes, &mut text, decompress).expect("a string accepts every text");
     text
 }
 
-fn print(bytes: &[u8], text: &mut String) -> std::fmt::Result {
+/// One kind of zstd frame: a header of 6 bytes and one raw block, whose header has 3.
+fn raw(codec: u8, stored: &[u8], _: Option<&[u8]>, out: &mut [u8]) -> bool {
+    let block = stored.get(9..);
+    let block = block.filter(|block| codec == 1 && block.len() == out.len());
+    block.map(|block| out.copy_from_slice(block)).is_some()
+}
+
+fn print(bytes: &[u8], text: &mut String, decompress: Decompress) -> std::fmt::Result {
     let archive = match SuperArchive::parse(bytes) {
         Ok(archive) => archive,
         Err(error) => return writeln!(text, "archive {}", status(error)),
@@ -55,7 +69,7 @@ fn print(bytes: &[u8], text: &mut String) -> std::fmt::Result {
     }
     for contents in archive.contents() {
         match contents {
-            Ok(contents) => print_contents(&contents, text)?,
+            Ok(contents) => print_contents(&contents, text, decompress)?,
             Err(error) => writeln!(text, "contents: {}", status(error))?,
         }
     }
@@ -133,31 +147,30 @@ fn answer(result: Result<Option<usize>, Error>) -> String {
     }
 }
 
-fn print_contents(contents: &Contents<'_>, text: &mut String) -> std::fmt::Result {
+fn print_contents(
+    contents: &Contents<'_>,
+    text: &mut String,
+    decompress: Decompress,
+) -> std::fmt::Result {
     let flags = u8::from(!contents.in_default_view()) + 2 * u8::from(contents.is_variant());
     write!(text, "contents {flags} {}", contents.size())?;
     let hash = |data: &[u8]| format!("{:016x}", hash_bytes(data));
     let plain = contents.data().map_or_else(|e| status(e).to_owned(), hash);
-    let copy = unpacked(contents).map(|data| data.map_or("large".to_owned(), |data| hash(&data)));
+    let copy = unpacked(contents, decompress)
+        .map(|data| data.map_or("large".to_owned(), |data| hash(&data)));
     let copy = copy.unwrap_or_else(|error| status(error).to_owned());
     let original = contents.original().map(|original| Some(original.index()));
     writeln!(text, " {plain} {copy} {}", answer(original))
 }
 
-fn unpacked(contents: &Contents<'_>) -> Result<Option<Vec<u8>>, Error> {
+fn unpacked(contents: &Contents<'_>, decompress: Decompress) -> Result<Option<Vec<u8>>, Error> {
     let scratch = contents.scratch_size()?;
     if contents.size() > LARGE || scratch > LARGE {
         return Ok(None);
     }
     let buffer = |size: u64| vec![0; usize::try_from(size).unwrap_or_default()];
     let (mut out, mut scratch) = (buffer(contents.size()), buffer(scratch));
-    // One kind of zstd frame: a header of 6 bytes and one raw block, whose header has 3.
-    contents.decompress(&mut out, &mut scratch, |codec, stored, _, out| {
-        let raw = stored
-            .get(9..)
-            .filter(|raw| codec == 1 && raw.len() == out.len());
-        raw.map(|raw| out.copy_from_slice(raw)).is_some()
-    })?;
+    contents.decompress(&mut out, &mut scratch, decompress)?;
     Ok(Some(out))
 }
 

@@ -53,6 +53,11 @@ impl Walker {
 
     /// `compiler`: a command with its options.
     pub fn compile(compiler: &[&str]) -> Result<Self> {
+        Self::compile_with(compiler, &[])
+    }
+
+    /// `libraries`: words after the source.
+    pub fn compile_with(compiler: &[&str], libraries: &[&str]) -> Result<Self> {
         let dir = scratch()?;
         let walker = Self {
             dir,
@@ -61,7 +66,8 @@ impl Walker {
         let mut compile = Command::new(compiler[0]);
         compile.args(&compiler[1..]).arg("-I").arg(include());
         compile.arg("-o").arg(walker.program());
-        succeed(compile.arg(repository().join("tests/programs/archive-walk.c")))?;
+        compile.arg(repository().join("tests/programs/archive-walk.c"));
+        succeed(compile.args(libraries))?;
         Ok(walker)
     }
 

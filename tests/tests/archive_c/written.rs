@@ -14,7 +14,7 @@ use gpustub_tests::Result;
 use crate::cases::all;
 
 /// Sound files that this repository's writer cannot give.
-const NOT_WRITTEN: [(&str, &str); 9] = [
+const NOT_WRITTEN: [(&str, &str); 10] = [
     ("bad-frame", "contents are compressed"),
     ("compressed", "contents are compressed"),
     ("bitcode", SYMBOLS),
@@ -23,6 +23,7 @@ const NOT_WRITTEN: [(&str, &str); 9] = [
     ("elf32be", SYMBOLS),
     ("elf64", SYMBOLS),
     ("elf64be", SYMBOLS),
+    ("feature-unused", SYMBOLS),
     ("sym64", SYMBOLS),
 ];
 const SYMBOLS: &str = "members of equal contents define different symbols";

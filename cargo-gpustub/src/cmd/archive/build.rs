@@ -8,7 +8,8 @@ use gpustub_core::diag::{Diagnostic, NOTHING_SHARED, has_errors};
 use gpustub_core::ids::Id;
 use gpustub_core::manifest::{self, Archive, is_part_name};
 use gpustub_core::suggest::nearest;
-use gpustub_engine::archive::{self, LayerPaths, MappedLayers};
+use gpustub_engine::archive::{self, LayerPaths, MappedLayers, UnpackedCode};
+use gpustub_image::offload;
 use gpustub_superarchive::{
     CanonicalBitcode, LayerId, Outcome, Plan, Request, Source, View, ViewId,
 };
@@ -41,12 +42,30 @@ pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
         Ok(layers) => layers,
         Err(diagnostic) => return spec.report(None, *diagnostic, shell).map(|()| false),
     };
+    let (code, layers) = if spec.unpack {
+        match UnpackedCode::new(layers, &offload::decompress) {
+            Ok(code) => (code, Vec::new()),
+            Err(diagnostic) => return spec.report(None, *diagnostic, shell).map(|()| false),
+        }
+    } else {
+        (UnpackedCode::default(), layers)
+    };
+    let unpacked = match code.views() {
+        Ok(unpacked) => unpacked,
+        Err(diagnostic) => return spec.report(None, *diagnostic, shell).map(|()| false),
+    };
+    let (layers, views, default) = if spec.unpack {
+        let default = spec.default_view(&options.default_view, unpacked.host, &unpacked.views)?;
+        (unpacked.layers, unpacked.views, default)
+    } else {
+        (layers, spec.views.clone(), spec.default)
+    };
     let canonical = if spec.canonical {
         CanonicalBitcode::from_layers(&layers)
     } else {
         CanonicalBitcode::default()
     };
-    for warning in archive::unknown_symbols(&layers) {
+    for warning in archive::unknown_symbols(&layers, &code) {
         spec.report(None, warning, shell)?;
     }
     for warning in archive::not_canonical(&layers, &canonical) {
@@ -54,14 +73,21 @@ pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
     }
     let request = Request {
         layers: canonical.apply(layers),
-        views: spec.views.clone(),
-        default: spec.default,
+        views,
+        default,
     };
+    if let Some(warning) = code.nothing_unpacked().filter(|_| spec.unpack) {
+        spec.report(None, warning, shell)?;
+    }
     let plan = {
         let status = shell.status_line("Building");
         let output = slashes(&options.output);
         status.show(|| format!("{output}: resolving {} views", request.views.len()));
-        Plan::new(&request)
+        if spec.compress {
+            Plan::compressed(&request)
+        } else {
+            Plan::new(&request)
+        }
     };
     let plan = match plan {
         Ok(plan) => plan,
@@ -137,12 +163,29 @@ struct ArchiveSpec {
     layers: Vec<LayerPaths>,
     views: Vec<View>,
     default: Option<ViewId>,
+    /// Whether the views are those of the device code's targets.
+    unpack: bool,
     canonical: bool,
+    compress: bool,
     /// The table of the archive and its file, for `--manifest-archive`.
     table: Option<(Declared, Archive)>,
 }
 
 impl ArchiveSpec {
+    /// The default one of unpacked views: that of the host unless it has another name, or there is to be none.
+    fn default_view(
+        &self,
+        name: &Option<String>,
+        host: Option<ViewId>,
+        views: &[View],
+    ) -> Result<Option<ViewId>> {
+        match name {
+            _ if self.default.is_none() => Ok(None),
+            Some(name) => view_id(name, views).map(Some),
+            None => Ok(host),
+        }
+    }
+
     /// Reports a diagnostic at its table.
     fn report(
         &self,
@@ -154,13 +197,23 @@ impl ArchiveSpec {
             None => shell.diagnostics(&[diagnostic], &Sources::new()),
             Some((declared, archive)) => {
                 let name = match view {
-                    Some(view) => &archive.views[manifest::ViewId::from_index(view.0)].name,
-                    None => &archive.name,
+                    Some(view) if !self.unpack => {
+                        &archive.views[manifest::ViewId::from_index(view.0)].name
+                    }
+                    _ => &archive.name,
                 };
                 let diagnostic = diagnostic.with_origin(&declared.display_path, name.span.clone());
                 shell.diagnostics(&[diagnostic], &declared.sources())
             }
         }
+    }
+}
+
+/// Index of a view by its name.
+fn view_id(name: &str, views: &[View]) -> Result<ViewId> {
+    match views.iter().position(|view| view.name == *name) {
+        Some(index) => Ok(ViewId(index)),
+        None => Err(unknown_view(name, views)),
     }
 }
 
@@ -206,7 +259,9 @@ fn from_manifest(
             layers: files.layers,
             views: archive::request(&archive, Vec::new()).views,
             default: archive.default_view.map(|view| ViewId(view.index())),
+            unpack: archive.unpack,
             canonical: archive.canonical_bitcode,
+            compress: archive.compress,
             table: Some((declared, archive)),
         })),
         Err(diagnostics) => {
@@ -220,10 +275,12 @@ fn from_paths(options: &ArchiveBuild) -> Result<ArchiveSpec> {
     let mut paths: Vec<&Path> = Vec::new();
     let mut views: Vec<View> = Vec::new();
     for path in &options.inputs {
-        views.push(View {
-            name: stem(path),
-            layers: vec![layer_id(&mut paths, path)],
-        });
+        let layers = vec![layer_id(&mut paths, path)];
+        let name = stem(path);
+        // The targets of the device code are known later.
+        if !options.unpack {
+            views.push(View { name, layers });
+        }
     }
     for (name, inputs) in &options.view {
         let mut layers: Vec<LayerId> = Vec::new();
@@ -243,17 +300,16 @@ fn from_paths(options: &ArchiveBuild) -> Result<ArchiveSpec> {
     check_names(&views)?;
     let default = match &options.default_view {
         _ if options.no_default_view => None,
-        None => Some(ViewId(0)),
-        Some(name) => match views.iter().position(|view| view.name == *name) {
-            Some(index) => Some(ViewId(index)),
-            None => return Err(unknown_view(name, &views)),
-        },
+        Some(name) if !options.unpack => Some(view_id(name, &views)?),
+        _ => Some(ViewId(0)),
     };
     Ok(ArchiveSpec {
         layers: layers(&paths, &options.interposable)?,
         views,
         default,
+        unpack: options.unpack,
         canonical: options.canonical_bitcode,
+        compress: options.compress,
         table: None,
     })
 }

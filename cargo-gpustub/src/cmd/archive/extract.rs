@@ -6,9 +6,9 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 
-use gpustub_archive::{SuperArchive, View};
+use gpustub_archive::{Contents, Member, SuperArchive, View};
 use gpustub_engine::archive::replace;
-use gpustub_superarchive::{Binding, Definition, Input, write_archive};
+use gpustub_superarchive::{Binding, Decompressed, Definition, Input, write_archive};
 use gpustub_workspace::display_path::slashes;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::output::number;
@@ -25,7 +25,11 @@ pub fn run(
     shell: &mut Shell,
 ) -> ArchiveResult<bool> {
     for view in views(archive, Some(&options.view))? {
-        let members = members(&view, options.linked)?;
+        let mut contents = Decompressed::default();
+        for member in view.members() {
+            contents.add(&extracted(&member?, options.linked)?)?;
+        }
+        let members = members(&view, options.linked, &contents)?;
         let count = members.len();
         if let Some(path) = &options.output {
             let is_written = write_view(&members, path, &options.file)?;
@@ -47,7 +51,11 @@ pub fn run(
 
 /// The members of a view in the order of its layers, each with the symbols that it provides in the view. `linked`:
 /// as linkers see them, with overridden symbols undefined; otherwise as they were.
-fn members<'a>(view: &View<'a>, linked: bool) -> ArchiveResult<Vec<Input<'a>>> {
+fn members<'a>(
+    view: &View<'a>,
+    linked: bool,
+    decompressed: &'a Decompressed,
+) -> ArchiveResult<Vec<Input<'a>>> {
     let mut symbols: HashMap<usize, Vec<&'a [u8]>> = HashMap::new();
     for symbol in view.symbols() {
         let symbol = symbol?;
@@ -65,18 +73,23 @@ fn members<'a>(view: &View<'a>, linked: bool) -> ArchiveResult<Vec<Input<'a>>> {
             name: Cow::Borrowed(name),
             binding: Binding::Strong,
         });
-        let contents = member.contents();
         members.push(Input {
             name: Cow::Borrowed(member.name()),
-            data: if linked {
-                contents.data()?
-            } else {
-                contents.original()?.data()?
-            },
+            data: decompressed.data(&extracted(&member, linked)?)?,
             symbols: symbols.collect(),
         });
     }
     Ok(members)
+}
+
+/// Contents of a member as linkers see them, or as they were.
+fn extracted<'a>(member: &Member<'a>, linked: bool) -> ArchiveResult<Contents<'a>> {
+    let contents = member.contents();
+    Ok(if linked {
+        contents
+    } else {
+        contents.original()?
+    })
 }
 
 /// Writes members as an ordinary archive. Returns whether the file changed.

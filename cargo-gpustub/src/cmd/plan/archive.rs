@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::iter;
 
 use gpustub_core::manifest::{Archive, Manifest};
+use gpustub_engine::archive::HOST_VIEW;
 use serde::Serialize;
 
 use super::text::row;
@@ -25,11 +26,20 @@ pub fn written<'a>(manifest: &'a Manifest, features: &[String]) -> Vec<&'a Archi
 pub fn describe(text: &mut String, archive: &Archive) {
     let archive = ArchiveJson::new(archive);
     let canonical = if archive.canonical { ", canonical" } else { "" };
+    let compress = if archive.compress { ", compressed" } else { "" };
     let _ = writeln!(
         text,
-        "  archive.{}: {} as {}{canonical}",
+        "  archive.{}: {} as {}{canonical}{compress}",
         archive.name, archive.file, archive.variable
     );
+    if archive.unpack {
+        let default = match archive.default {
+            Some(_) => " (default)",
+            None => "",
+        };
+        let line = format!("{HOST_VIEW}{default}, and one for each target of the device code");
+        row(text, "view", iter::once(line));
+    }
     for view in &archive.views {
         let default = if archive.default == Some(view.name) {
             " (default)"
@@ -52,6 +62,9 @@ pub struct ArchiveJson<'a> {
     file: String,
     variable: String,
     canonical: bool,
+    compress: bool,
+    /// Whether there are, instead of `views`, those of the device code's targets.
+    unpack: bool,
     /// The name of a view.
     default: Option<&'a str>,
     views: Vec<ViewJson<'a>>,
@@ -92,9 +105,15 @@ impl<'a> ArchiveJson<'a> {
             file: format!("$OUT_DIR/{name}.a"),
             variable: archive.variable(),
             canonical: archive.canonical_bitcode,
-            default: archive
-                .default_view
-                .map(|view| archive.views[view].name.value.as_str()),
+            compress: archive.compress,
+            unpack: archive.unpack,
+            default: archive.default_view.map(|view| {
+                if archive.unpack {
+                    HOST_VIEW
+                } else {
+                    archive.views[view].name.value.as_str()
+                }
+            }),
             views: views.collect(),
             layers: layers.collect(),
         }

@@ -67,6 +67,7 @@ codes! {
     NO_SYMBOLS "no-symbols": "an object file whose symbols are unknown";
     NONCANONICAL_BITCODE "noncanonical-bitcode": "bitcode that keeps the name of its processor";
     NOTHING_SHARED "nothing-shared": "super-archive whose views have no member in common";
+    NOTHING_UNPACKED "nothing-unpacked": "inputs without device code to unpack";
     NVCC_ERROR "nvcc-error": "the CUDA compiler reported an error";
     OBJECT_LIBRARY "object-library": "relocatable code in objects outside of a library";
     OUT_OF_SYNC "out-of-sync": "files that are out of date with GpuStub.toml";

@@ -22,12 +22,16 @@ pub struct Archive {
     pub name: Spanned<String>,
     /// Layers used by views, in the order of first use.
     pub layers: IndexVec<LayerId, ArchiveLayer>,
-    /// The views, in the order of the file.
+    /// The views, in the order of the file; none if `unpack` makes them.
     pub views: IndexVec<ViewId, ArchiveView>,
     /// The view visible to ordinary tools.
     pub default_view: Option<ViewId>,
+    /// Whether device code of fat objects is unpacked into one view for each target.
+    pub unpack: bool,
     /// Whether bitcode modules are written without the processor that they were made for.
     pub canonical_bitcode: bool,
+    /// Whether members are compressed, except those of the default view.
+    pub compress: bool,
     /// Cargo features that enable it.
     pub required_features: RequiredFeatures,
 }

@@ -156,6 +156,17 @@ impl fmt::Display for ContainerFormat {
     }
 }
 
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Zlib => f.write_str("zlib"),
+            Self::Zstd => f.write_str("zstd"),
+            Self::Lz4 => f.write_str("LZ4"),
+            Self::Unknown(method) => write!(f, "method {method}"),
+        }
+    }
+}
+
 impl<'d> Container<'d> {
     pub(super) fn new(format: ContainerFormat, data: &'d [u8]) -> Self {
         Self {

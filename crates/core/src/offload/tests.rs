@@ -1,5 +1,6 @@
 //! Tables of containers as their tools write them, and damaged ones.
 
+use super::bytes::number;
 use super::*;
 use proptest::prelude::*;
 
@@ -209,7 +210,102 @@ fn code_is_known_by_its_first_bytes() {
     }
 }
 
+/// An object file with a section of `size` bytes for clang, and one after it.
+fn fat_object(size: usize) -> Vec<u8> {
+    let names = b"\0.llvm.offloading\0.text\0.shstrtab\0";
+    let mut file = b"\x7fELF\x02\x01\x01".to_vec();
+    file.resize(64, 0);
+    file[16] = 1;
+    let text = (64 + size).next_multiple_of(16);
+    file.resize(64 + size, 7);
+    file.resize(text, 0);
+    file.extend([0x90; 16]);
+    let strings = file.len();
+    file.extend(names);
+    file.resize(file.len().next_multiple_of(8), 0);
+    let table = file.len() as u64;
+    file[40..48].copy_from_slice(&table.to_le_bytes());
+    file[58] = 64;
+    file[60] = 4;
+    file[62] = 3;
+    for (name, offset, size, alignment) in [
+        (0, 0, 0, 0),
+        (1, 64, size, 8),
+        (18, text, 16, 16),
+        (24, strings, names.len(), 1),
+    ] {
+        let kind = u32::from(alignment > 0);
+        file.extend([name, kind].map(u32::to_le_bytes).as_flattened());
+        let flags = if name == 1 { 1 << 31 } else { 0_u64 };
+        let words = [flags, 0, offset as u64, size as u64, 0, alignment, 0];
+        file.extend(words.map(u64::to_le_bytes).as_flattened());
+    }
+    file
+}
+
+#[test]
+fn sections_for_clang_are_removed() {
+    for size in [1, 8, 16, 17, 1000] {
+        let fat = fat_object(size);
+        let host = without_device_code(&fat).expect("a section");
+        assert_eq!(fat.len() - host.len(), size / 16 * 16);
+        assert!(!host.contains(&7), "no code is left");
+        assert!(without_device_code(&host).is_none());
+        let table = number(&host, 40, 8).unwrap();
+        let text = number(&host, table + 2 * 64 + 24, 8).unwrap();
+        assert_eq!((&host[text..][..16], text % 16), (&[0x90; 16][..], 0));
+        // A section that is loaded stays, and one that another refers to.
+        for (offset, byte) in [(8, 2), (64 + 44, 1)] {
+            let mut kept = fat.clone();
+            let table = number(&fat, 40, 8).unwrap();
+            kept[table + 64 + offset] = byte;
+            assert!(without_device_code(&kept).is_none(), "{offset}");
+        }
+    }
+}
+
+#[test]
+fn blocks_of_lz4_are_unpacked() {
+    // A literal, a copy that overlaps itself, and literals.
+    let block = [&[0x1F, b'a', 1, 0, 3][..], &[0x40], b"bcde"].concat();
+    let expected = [&[b'a'; 23][..], b"bcde"].concat();
+    assert_eq!(unpack_lz4(&block, 27).as_ref(), Some(&expected));
+    for size in [0, 26, 28, 1 << 40] {
+        assert_eq!(unpack_lz4(&block, size), None, "{size}");
+    }
+    for cut in 0..block.len() {
+        assert_eq!(unpack_lz4(&block[..cut], 27), None, "{cut}");
+    }
+    assert_eq!(
+        unpack_lz4(&[0x10, b'a', 2, 0, 0], 5),
+        None,
+        "an offset before the beginning"
+    );
+    assert_eq!(
+        unpack_lz4(&[0x10, b'a', 0, 0, 0], 5),
+        None,
+        "an offset of 0"
+    );
+}
+
 proptest! {
+    #[test]
+    fn damaged_objects_are_read(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        let mut bytes = fat_object(100);
+        for (index, byte) in changes {
+            let offset = index.index(bytes.len());
+            bytes[offset] = byte;
+        }
+        bytes.truncate(cut.map_or(bytes.len(), |cut| cut.index(bytes.len())));
+        if let Some(host) = without_device_code(&bytes) {
+            prop_assert!(host.len() <= bytes.len());
+        }
+        let _ = unpack_lz4(&bytes, 1000);
+    }
+
     #[test]
     fn damaged_containers_are_read(
         seed in 0_usize..9,

@@ -45,8 +45,20 @@ impl Hidden {
         }
     }
 
-    /// Warning about the first member of a layer with such code, and the number of further ones.
-    pub(super) fn warning(&self, layer: &Layer<'_>, first: &Input<'_>, others: &str) -> Diagnostic {
+    /// Warning about the first member of a layer with such code, and the number of further ones. `is_unpacked`: others were
+    /// unpacked.
+    pub(super) fn warning(
+        &self,
+        layer: &Layer<'_>,
+        first: &Input<'_>,
+        others: &str,
+        is_unpacked: bool,
+    ) -> Diagnostic {
+        let help_with = |format| match format {
+            ContainerFormat::Kpack | ContainerFormat::KpackReference => extraction(format),
+            _ if is_unpacked => extraction(format),
+            _ => UNPACK.to_owned(),
+        };
         let name = String::from_utf8_lossy(&first.name);
         let (text, help) = match self {
             Self::Packed(code) => (
@@ -55,7 +67,7 @@ impl Hidden {
                     for_archs(code),
                     code.container
                 ),
-                extraction(code.container),
+                help_with(code.container),
             ),
             Self::BesideHostCode(code) => (
                 format!(
@@ -64,7 +76,7 @@ impl Hidden {
                     for_archs(code),
                     code.container
                 ),
-                extraction(code.container),
+                help_with(code.container),
             ),
             Self::Unlinkable(kind) => (
                 format!("`{name}`{others} is {kind}: no view finds its symbols"),
@@ -76,6 +88,7 @@ impl Hidden {
     }
 }
 
+const UNPACK: &str = "give the code of each architecture a view of its own: `--unpack`, in GpuStub.toml `unpack = true`";
 const RELOCATABLE: &str =
     "give code that a device link takes: bitcode of clang (`-emit-llvm`), or cubins of `nvcc -dc`";
 

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use gpustub_core::diag::{
-    Diagnostic, EMPTY_LAYER, IO_ERROR, LAYER_CONFLICT, LIMIT_EXCEEDED, NO_SYMBOLS,
-    NONCANONICAL_BITCODE, OVERRIDE_MAY_BE_INLINED,
+    Diagnostic, EMPTY_LAYER, IO_ERROR, LAYER_CONFLICT, LIMIT_EXCEEDED, MISSING_BUILD_FEATURE,
+    NO_SYMBOLS, NONCANONICAL_BITCODE, OVERRIDE_MAY_BE_INLINED,
 };
 use gpustub_core::directives::Directive;
 use gpustub_core::ids::Id;
 use gpustub_core::manifest::{self, Archive, in_out_dir};
+use gpustub_core::offload::{Compression, unpack_lz4};
 use gpustub_superarchive::{
     CanonicalBitcode, Conflict, Input, Layer, LayerId, LayerPosition, MemberPosition, Outcome,
     Plan, Refusal, Request, Source, View, ViewId, WriteError, has_unknown_symbols,
@@ -18,6 +19,7 @@ use gpustub_superarchive::{
 use super::device_code::Hidden;
 use super::inputs::{LayerPaths, MappedLayers};
 use super::replace::replace;
+use super::unpacked_code::UnpackedCode;
 use crate::files;
 
 /// Inputs of a declared super-archive.
@@ -136,13 +138,15 @@ pub fn request<'d>(archive: &Archive, layers: Vec<Layer<'d>>) -> Request<'d> {
     }
 }
 
-/// Reports members whose symbols are unknown, once for each layer and reason.
-pub fn unknown_symbols(layers: &[Layer<'_>]) -> Vec<Diagnostic> {
+/// Reports members whose symbols are unknown, once for each layer and reason. Members whose device code is `unpacked`
+/// are known.
+pub fn unknown_symbols(layers: &[Layer<'_>], unpacked: &UnpackedCode<'_>) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
     for layer in layers {
         let mut hidden: Vec<(Hidden, &Input<'_>, usize)> = Vec::new();
         let mut unknown = Vec::new();
-        for member in &layer.members {
+        let mut members = layer.members.iter();
+        while let Some(member) = members.find(|member| !unpacked.has_all_of(member)) {
             match Hidden::of(member) {
                 Some(reason) => match hidden.iter().position(|(first, ..)| *first == reason) {
                     Some(index) => hidden[index].2 += 1,
@@ -154,7 +158,8 @@ pub fn unknown_symbols(layers: &[Layer<'_>]) -> Vec<Diagnostic> {
             }
         }
         for (reason, first, count) in &hidden {
-            warnings.push(reason.warning(layer, first, &and_more(*count)));
+            let others = and_more(*count);
+            warnings.push(reason.warning(layer, first, &others, unpacked.has_layers()));
         }
         if let [first, others @ ..] = &unknown[..] {
             let message = format!(
@@ -314,6 +319,33 @@ fn conflict(request: &Request<'_>, view: ViewId, conflict: &Conflict<'_>) -> Dia
     Diagnostic::error(&LAYER_CONFLICT, message).help(help)
 }
 
+/// Code of a build script's inputs that is compressed by itself.
+fn decompress(method: Compression, compressed: &[u8], size: usize) -> Option<Vec<u8>> {
+    match method {
+        Compression::Lz4 => unpack_lz4(compressed, size),
+        #[cfg(feature = "zstd")]
+        Compression::Zstd => gpustub_superarchive::decompress_frame(compressed, size),
+        _ => None,
+    }
+}
+
+/// A plan of compressed contents; `None` without the feature for it.
+fn compressed<'r, 'd>(request: &'r Request<'d>) -> Option<Result<Plan<'r, 'd>, WriteError<'r>>> {
+    #[cfg(feature = "zstd")]
+    return Some(Plan::compressed(request));
+    #[cfg(not(feature = "zstd"))]
+    {
+        let _ = request;
+        None
+    }
+}
+
+fn missing_zstd() -> Box<Diagnostic> {
+    let message = "`compress` needs feature `zstd`, which is disabled";
+    let help = "add feature `zstd` to the build-dependency `gpustub-build`";
+    Box::new(Diagnostic::error(&MISSING_BUILD_FEATURE, message).help(help))
+}
+
 /// Messages about a written super-archive.
 pub(crate) struct Built {
     /// Directives for cargo.
@@ -340,20 +372,45 @@ pub(crate) fn build(
     let layers = inputs
         .layers()
         .map_err(|diagnostic| vec![diagnostic.with_origin(file, span.clone())])?;
+    let in_table = |diagnostic: Box<Diagnostic>| vec![diagnostic.with_origin(file, span.clone())];
+    let (code, layers) = if archive.unpack {
+        let code = UnpackedCode::new(layers, &decompress).map_err(in_table)?;
+        (code, Vec::new())
+    } else {
+        (UnpackedCode::default(), layers)
+    };
+    let unpacked = code.views().map_err(in_table)?;
+    let layers = if archive.unpack {
+        unpacked.layers
+    } else {
+        layers
+    };
     let canonical = if archive.canonical_bitcode {
         CanonicalBitcode::from_layers(&layers)
     } else {
         CanonicalBitcode::default()
     };
-    let mut warnings = unknown_symbols(&layers);
+    let mut warnings = unknown_symbols(&layers, &code);
     warnings.extend(not_canonical(&layers, &canonical));
-    let request = request(archive, canonical.apply(layers));
-    let plan = Plan::new(&request).map_err(|error| {
+    let mut request = request(archive, canonical.apply(layers));
+    if archive.unpack {
+        warnings.extend(code.nothing_unpacked());
+        request.views = unpacked.views;
+        request.default = archive.default_view.and(unpacked.host);
+    }
+    let plan = if archive.compress {
+        compressed(&request).ok_or_else(|| in_table(missing_zstd()))?
+    } else {
+        Plan::new(&request)
+    };
+    let plan = plan.map_err(|error| {
         let mut diagnostics = Vec::new();
         for (view, diagnostic) in refused(&request, &error) {
             let name = match view {
-                Some(view) => &archive.views[manifest::ViewId::from_index(view.0)].name,
-                None => &archive.name,
+                Some(view) if !archive.unpack => {
+                    &archive.views[manifest::ViewId::from_index(view.0)].name
+                }
+                _ => &archive.name,
             };
             diagnostics.push(diagnostic.with_origin(file, name.span.clone()));
         }

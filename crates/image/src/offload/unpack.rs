@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::Read;
 
-use gpustub_core::offload::{Compression, Container, ContainerFormat};
+use gpustub_core::offload::{Compression, Container, ContainerFormat, unpack_lz4};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 /// Reason why a compressed bundle cannot be unpacked.
@@ -71,6 +71,20 @@ pub fn unpack_start(container: &Container<'_>, max_size: usize) -> Result<Vec<u8
         Some(Compression::Lz4) | None => None,
     };
     bundle.ok_or(UnpackError::Damaged)
+}
+
+/// Code of a container's entry, or the whole of a compressed bundle, of the stated size; `None` if it has another size or
+/// is damaged, or the method is unknown.
+pub fn decompress(method: Compression, compressed: &[u8], size: usize) -> Option<Vec<u8>> {
+    // One byte more shows that the stated size is wrong.
+    let max_size = size.saturating_add(1);
+    let bytes = match method {
+        Compression::Zlib => inflate(compressed, max_size),
+        Compression::Zstd => unzstd(compressed, max_size),
+        Compression::Lz4 => unpack_lz4(compressed, size),
+        Compression::Unknown(_) => None,
+    };
+    bytes.filter(|bytes| bytes.len() == size)
 }
 
 fn inflate(compressed: &[u8], max_size: usize) -> Option<Vec<u8>> {

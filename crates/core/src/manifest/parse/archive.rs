@@ -46,6 +46,40 @@ struct UsedLayers {
     ids: ByName<LayerId>,
 }
 
+impl UsedLayers {
+    fn add(&mut self, layer: &ArchiveLayer) -> LayerId {
+        let id = self.layers.push(layer.clone());
+        self.ids.insert(&layer.name.value, id);
+        id
+    }
+}
+
+/// Rejects `views`, and a default one, beside `unpack`.
+fn reject_views(decoder: &mut Decoder<'_>, table: &Table<'_>) -> Option<()> {
+    let message = if let Some(views) = table.get("views") {
+        Some((
+            views.key_span.clone(),
+            format!("`{}` beside `unpack`", views.name),
+        ))
+    } else {
+        let default = table
+            .get("default-view")
+            .filter(|value| !value.is_boolean());
+        default.map(|value| {
+            (
+                value.span.clone(),
+                format!("`{}` beside `unpack`", value.name),
+            )
+        })
+    };
+    let Some((span, message)) = message else {
+        return Some(());
+    };
+    let help = "remove it: there is a view for each target of the device code, and `host`, the default one";
+    decoder.error_with_help(&INVALID_VALUE, span, message, help);
+    None
+}
+
 fn archive(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<Archive> {
     if !is_id(name) {
         let message = format!(
@@ -58,17 +92,34 @@ fn archive(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<A
     let errors_before = decoder.errors();
     let table = decoder.table(value, &fields::keys("archive"))?;
     let declared = declared_layers(decoder, &table, value)?;
+    let unpack = match table.get("unpack") {
+        Some(value) => decoder.boolean(&value)?,
+        None => false,
+    };
     let mut used = UsedLayers::default();
-    let views = views(decoder, &table, value, &declared, &mut used)?;
+    let views = if unpack {
+        reject_views(decoder, &table)?;
+        for layer in &declared {
+            used.add(layer);
+        }
+        IndexVec::new()
+    } else {
+        views(decoder, &table, value, &declared, &mut used)?
+    };
     // After an error, the faulty name may have meant one of them.
     if decoder.errors() == errors_before {
         report_unused_layers(decoder, value, &declared, &used);
     }
     let default_view = match table.get("default-view") {
         Some(default) => default_view(decoder, &default, &views)?,
+        // That of the host, if `unpack` makes the views.
         None => Some(ViewId::from_index(0)),
     };
     let canonical_bitcode = match table.get("canonical-bitcode") {
+        Some(value) => decoder.boolean(&value)?,
+        None => false,
+    };
+    let compress = match table.get("compress") {
         Some(value) => decoder.boolean(&value)?,
         None => false,
     };
@@ -81,7 +132,9 @@ fn archive(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<A
         layers: used.layers,
         views,
         default_view,
+        unpack,
         canonical_bitcode,
+        compress,
         required_features,
     })
 }
@@ -146,9 +199,7 @@ fn views(
                 layers.push(*id);
             } else if let Some(layer) = declared.iter().find(|layer| layer.name.value == name.value)
             {
-                let id = used.layers.push(layer.clone());
-                used.ids.insert(&name.value, id);
-                layers.push(id);
+                layers.push(used.add(layer));
             } else {
                 unknown_layer(decoder, &part.value.name, &name, declared);
             }
