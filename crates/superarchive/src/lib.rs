@@ -29,8 +29,8 @@ mod write;
 
 pub use canonical_bitcode::{CanonicalBitcode, UnchangedModule};
 pub use definitions::collector::{Binding, Definition};
-pub use definitions::definitions;
 pub use definitions::not_canonical::NotCanonical;
+pub use definitions::{bitcode_producer, definitions, is_bitcode};
 pub use error::{Error, Problem};
 pub use ids::{LayerId, LayerPosition, MemberId, MemberPosition, ViewId};
 pub use known_members::KnownMembers;
