@@ -319,6 +319,9 @@ fields! {
             "`true`: LLVM bitcode is written without its source file name, its producer and the function \
              attributes `target-cpu`, `target-features` and `tune-cpu`, so that families share it. Its \
              compilation must pass them: `-mcpu` and `-mattr`. Default: `false`, members are unchanged.";
+        "split": Type::Bool, false, "true",
+            "`true`: each LLVM bitcode module is split into members of a few functions and variables, which \
+             families share; needs llvm-dis and llvm-as, of the modules' release or newer. Default: `false`.";
         "required-features": Type::Strings, false, "[\"builtins\"]",
             "Cargo features of this package: the super-archive is written when all of them are enabled. \
              Default: none, it is always written.";

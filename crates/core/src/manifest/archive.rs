@@ -28,6 +28,8 @@ pub struct Archive {
     pub default_view: Option<ViewId>,
     /// Whether bitcode modules are written without the processor that they were made for.
     pub canonical_bitcode: bool,
+    /// Whether bitcode modules are split into members.
+    pub split: bool,
     /// Cargo features that enable it.
     pub required_features: RequiredFeatures,
 }

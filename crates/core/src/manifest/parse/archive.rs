@@ -72,6 +72,10 @@ fn archive(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<A
         Some(value) => decoder.boolean(&value)?,
         None => false,
     };
+    let split = match table.get("split") {
+        Some(value) => decoder.boolean(&value)?,
+        None => false,
+    };
     let required_features = required_features(decoder, &table);
     Some(Archive {
         name: Spanned {
@@ -82,6 +86,7 @@ fn archive(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<A
         views,
         default_view,
         canonical_bitcode,
+        split,
         required_features,
     })
 }
