@@ -58,6 +58,9 @@ pub struct ArchiveBuild {
     /// Strip the processor from LLVM bitcode so that views share it (compile it with -mcpu, -mattr)
     #[arg(long)]
     pub canonical_bitcode: bool,
+    /// Split LLVM bitcode modules into members that views share (needs llvm-dis, llvm-as)
+    #[arg(long)]
+    pub split: bool,
     /// Layer whose strong definitions can be overridden (-fPIC -fsemantic-interposition)
     #[arg(long, value_name = "LAYER")]
     pub interposable: Vec<String>,
@@ -66,7 +69,7 @@ pub struct ArchiveBuild {
     pub print_overrides: bool,
     /// Build `[archive.NAME]` of GpuStub.toml
     #[arg(long, value_name = "NAME")]
-    #[arg(conflicts_with_all = ["inputs", "view", "default_view", "no_default_view", "canonical_bitcode", "interposable"])]
+    #[arg(conflicts_with_all = ["inputs", "view", "default_view", "no_default_view", "canonical_bitcode", "split", "interposable"])]
     pub manifest_archive: Option<String>,
     /// Package of the GpuStub.toml.
     #[command(flatten)]

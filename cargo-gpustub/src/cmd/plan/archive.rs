@@ -24,10 +24,11 @@ pub fn written<'a>(manifest: &'a Manifest, features: &[String]) -> Vec<&'a Archi
 /// Appends the lines of an archive.
 pub fn describe(text: &mut String, archive: &Archive) {
     let archive = ArchiveJson::new(archive);
+    let split = if archive.split { ", split" } else { "" };
     let canonical = if archive.canonical { ", canonical" } else { "" };
     let _ = writeln!(
         text,
-        "  archive.{}: {} as {}{canonical}",
+        "  archive.{}: {} as {}{canonical}{split}",
         archive.name, archive.file, archive.variable
     );
     for view in &archive.views {
@@ -52,6 +53,7 @@ pub struct ArchiveJson<'a> {
     file: String,
     variable: String,
     canonical: bool,
+    split: bool,
     /// The name of a view.
     default: Option<&'a str>,
     views: Vec<ViewJson<'a>>,
@@ -92,6 +94,7 @@ impl<'a> ArchiveJson<'a> {
             file: format!("$OUT_DIR/{name}.a"),
             variable: archive.variable(),
             canonical: archive.canonical_bitcode,
+            split: archive.split,
             default: archive
                 .default_view
                 .map(|view| archive.views[view].name.value.as_str()),
