@@ -1,6 +1,8 @@
 use std::fmt::Write;
 
+use super::llvm::Llvm;
 use super::*;
+use crate::env::Env;
 
 const OPTIONS: Options = Options { canonical: true };
 
@@ -177,4 +179,12 @@ fn damaged_texts_are_read_or_rejected() {
             }
         }
     }
+}
+
+#[test]
+fn a_missing_release_of_llvm_is_named() {
+    let env = Env::from_iter([("PATH", "")]);
+    let error = Llvm::find(&env, 999).unwrap_err();
+    assert_eq!(error.code.id, "missing-llvm");
+    assert!(error.help.unwrap_or_default().contains("apt install llvm-999"));
 }
