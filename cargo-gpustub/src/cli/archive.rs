@@ -64,6 +64,9 @@ pub struct ArchiveBuild {
     /// Compress members, except those of the default view (zstd)
     #[arg(long)]
     pub compress: bool,
+    /// Split LLVM bitcode modules into members that views share (needs llvm-dis, llvm-as)
+    #[arg(long)]
+    pub split: bool,
     /// Layer whose strong definitions can be overridden (-fPIC -fsemantic-interposition)
     #[arg(long, value_name = "LAYER")]
     pub interposable: Vec<String>,
@@ -72,7 +75,7 @@ pub struct ArchiveBuild {
     pub print_overrides: bool,
     /// Build `[archive.NAME]` of GpuStub.toml
     #[arg(long, value_name = "NAME")]
-    #[arg(conflicts_with_all = ["inputs", "view", "default_view", "no_default_view", "unpack", "canonical_bitcode", "compress", "interposable"])]
+    #[arg(conflicts_with_all = ["inputs", "view", "default_view", "no_default_view", "unpack", "canonical_bitcode", "compress", "split", "interposable"])]
     pub manifest_archive: Option<String>,
     /// Package of the GpuStub.toml.
     #[command(flatten)]

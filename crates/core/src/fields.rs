@@ -329,6 +329,9 @@ fields! {
             "`true`: members are compressed (zstd), except those of the default view, which ordinary tools read. Programs \
              decompress them into memory of their own. Build scripts need the feature `zstd` of gpustub-build. Default: \
              `false`, programs use members in place.";
+        "split": Type::Bool, false, "true",
+            "`true`: each LLVM bitcode module is split into members of a few functions and variables, which \
+             families share; needs llvm-dis and llvm-as, of the modules' release or newer. Default: `false`.";
         "required-features": Type::Strings, false, "[\"builtins\"]",
             "Cargo features of this package: the super-archive is written when all of them are enabled. \
              Default: none, it is always written.";

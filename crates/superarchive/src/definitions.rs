@@ -72,6 +72,15 @@ pub fn canonical(data: &[u8]) -> Option<Result<Vec<u8>, NotCanonical>> {
     matches!(Format::detect(data), Some(Format::Bitcode)).then(|| bitcode::canonical(data))
 }
 
+/// The release of LLVM, or other producer, that wrote bitcode (`LLVM15.0.6`); `None`: other files, and bitcode that names
+/// none, such as canonical bitcode.
+pub fn bitcode_producer(data: &[u8]) -> Option<String> {
+    match Format::detect(data) {
+        Some(Format::Bitcode) => bitcode::producer(data).ok().flatten(),
+        _ => None,
+    }
+}
+
 /// Whether `data` is a file that linkers accept as a member.
 pub fn is_object(data: &[u8]) -> bool {
     match Format::detect(data) {

@@ -8,7 +8,8 @@ use gpustub_core::diag::{Diagnostic, NOTHING_SHARED, has_errors};
 use gpustub_core::ids::Id;
 use gpustub_core::manifest::{self, Archive, is_part_name};
 use gpustub_core::suggest::nearest;
-use gpustub_engine::archive::{self, LayerPaths, MappedLayers, UnpackedCode};
+use gpustub_engine::Env;
+use gpustub_engine::archive::{self, LayerPaths, MappedLayers, SplitBitcode, UnpackedCode};
 use gpustub_image::offload;
 use gpustub_superarchive::{
     CanonicalBitcode, LayerId, Outcome, Plan, Request, Source, View, ViewId,
@@ -60,6 +61,29 @@ pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
     } else {
         (layers, spec.views.clone(), spec.default)
     };
+    let split = if spec.split {
+        let status = shell.status_line("Building");
+        let output = slashes(&options.output);
+        status.show(|| format!("{output}: splitting modules of bitcode"));
+        let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+        SplitBitcode::from_layers(
+            &layers,
+            &views,
+            spec.canonical,
+            &Env::from_process(),
+            jobs,
+        )
+    } else {
+        Ok(SplitBitcode::default())
+    };
+    let split = match split {
+        Ok(split) => split,
+        Err(diagnostic) => return spec.report(None, *diagnostic, shell).map(|()| false),
+    };
+    for warning in archive::unsplit(&layers, &split) {
+        spec.report(None, warning, shell)?;
+    }
+    let layers = split.apply(layers);
     let canonical = if spec.canonical {
         CanonicalBitcode::from_layers(&layers)
     } else {
@@ -105,7 +129,7 @@ pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
         shell.data(overrides(&request, &plan))?;
     }
     write(&plan, request.views.len(), &options.output, shell)?;
-    if let Some(note) = nothing_shared(&plan, &request, spec.canonical) {
+    if let Some(note) = nothing_shared(&plan, &request, &spec) {
         spec.report(None, note, shell)?;
     }
     if spec.canonical {
@@ -140,7 +164,7 @@ fn write(plan: &Plan<'_, '_>, view_count: usize, path: &Path, shell: &mut Shell)
 fn nothing_shared(
     plan: &Plan<'_, '_>,
     request: &Request<'_>,
-    is_canonical: bool,
+    spec: &ArchiveSpec,
 ) -> Option<Diagnostic> {
     let members: usize = plan.views().map(|(_, view)| view.members.len()).sum();
     let occupied_views = plan.views().filter(|(_, view)| !view.members.is_empty());
@@ -149,8 +173,11 @@ fn nothing_shared(
     }
     let message = "no view shares a member with another: the file is as large as its inputs";
     let mut inputs = request.layers.iter().flat_map(|layer| &layer.members);
-    let help = if !is_canonical && inputs.any(|member| member.data.starts_with(b"BC\xC0\xDE")) {
+    let has_bitcode = inputs.any(|member| member.data.starts_with(b"BC\xC0\xDE"));
+    let help = if !spec.canonical && has_bitcode {
         "`--canonical-bitcode` lets views share bitcode that differs in the name of the processor"
+    } else if !spec.split && has_bitcode {
+        "`--split` lets views share functions of bitcode modules"
     } else {
         "members are shared if all bytes are equal: compile code for all families once, without paths \
          (`-ffile-prefix-map`)"
@@ -167,6 +194,7 @@ struct ArchiveSpec {
     unpack: bool,
     canonical: bool,
     compress: bool,
+    split: bool,
     /// The table of the archive and its file, for `--manifest-archive`.
     table: Option<(Declared, Archive)>,
 }
@@ -262,6 +290,7 @@ fn from_manifest(
             unpack: archive.unpack,
             canonical: archive.canonical_bitcode,
             compress: archive.compress,
+            split: archive.split,
             table: Some((declared, archive)),
         })),
         Err(diagnostics) => {
@@ -310,6 +339,7 @@ fn from_paths(options: &ArchiveBuild) -> Result<ArchiveSpec> {
         unpack: options.unpack,
         canonical: options.canonical_bitcode,
         compress: options.compress,
+        split: options.split,
         table: None,
     })
 }

@@ -25,11 +25,12 @@ pub fn written<'a>(manifest: &'a Manifest, features: &[String]) -> Vec<&'a Archi
 /// Appends the lines of an archive.
 pub fn describe(text: &mut String, archive: &Archive) {
     let archive = ArchiveJson::new(archive);
+    let split = if archive.split { ", split" } else { "" };
     let canonical = if archive.canonical { ", canonical" } else { "" };
     let compress = if archive.compress { ", compressed" } else { "" };
     let _ = writeln!(
         text,
-        "  archive.{}: {} as {}{canonical}{compress}",
+        "  archive.{}: {} as {}{canonical}{split}{compress}",
         archive.name, archive.file, archive.variable
     );
     if archive.unpack {
@@ -65,6 +66,7 @@ pub struct ArchiveJson<'a> {
     compress: bool,
     /// Whether there are, instead of `views`, those of the device code's targets.
     unpack: bool,
+    split: bool,
     /// The name of a view.
     default: Option<&'a str>,
     views: Vec<ViewJson<'a>>,
@@ -114,6 +116,7 @@ impl<'a> ArchiveJson<'a> {
                     archive.views[view].name.value.as_str()
                 }
             }),
+            split: archive.split,
             views: views.collect(),
             layers: layers.collect(),
         }

@@ -59,6 +59,7 @@ codes! {
     MISSING_HEADER_VERSION "missing-header-version": "unknown version of the headers";
     MISSING_HIP_COMPILER "missing-hip-compiler": "no HIP compiler";
     MISSING_KEY "missing-key": "a mandatory key is missing";
+    MISSING_LLVM "missing-llvm": "no LLVM tools for splitting bitcode";
     MISSING_LOAD_NAME "missing-load-name": "a library without a file name on the target's system";
     MISSING_NVCC "missing-nvcc": "no CUDA compiler";
     MISSING_PTX "missing-ptx": "PTX in some libraries of a device link only";
@@ -88,6 +89,7 @@ codes! {
     UNLOADABLE_IMAGE "unloadable-image": "an image that the dynamic loader rejects";
     UNMATCHED_SOURCES "unmatched-sources": "a pattern that matches no source file";
     UNSHARED_DEVICE_GLOBALS "unshared-device-globals": "device globals with a copy per image";
+    UNSPLIT_BITCODE "unsplit-bitcode": "bitcode that is not split";
     UNSUPPORTED_FORMAT "unsupported-format": "file in a format newer than this gpustub";
     UNSUPPORTED_IMAGE "unsupported-image": "program or library that cannot be repaired";
     UNSUPPORTED_TARGET "unsupported-target": "a target without stubs or device links";

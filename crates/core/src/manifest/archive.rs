@@ -32,6 +32,8 @@ pub struct Archive {
     pub canonical_bitcode: bool,
     /// Whether members are compressed, except those of the default view.
     pub compress: bool,
+    /// Whether bitcode modules are split into members.
+    pub split: bool,
     /// Cargo features that enable it.
     pub required_features: RequiredFeatures,
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use gpustub_core::diag::{
     Diagnostic, EMPTY_LAYER, IO_ERROR, LAYER_CONFLICT, LIMIT_EXCEEDED, MISSING_BUILD_FEATURE,
-    NO_SYMBOLS, NONCANONICAL_BITCODE, OVERRIDE_MAY_BE_INLINED,
+    NO_SYMBOLS, NONCANONICAL_BITCODE, OVERRIDE_MAY_BE_INLINED, UNSPLIT_BITCODE,
 };
 use gpustub_core::directives::Directive;
 use gpustub_core::ids::Id;
@@ -19,7 +19,9 @@ use gpustub_superarchive::{
 use super::device_code::Hidden;
 use super::inputs::{LayerPaths, MappedLayers};
 use super::replace::replace;
+use super::split::SplitBitcode;
 use super::unpacked_code::UnpackedCode;
+use crate::env::Env;
 use crate::files;
 
 /// Inputs of a declared super-archive.
@@ -206,6 +208,32 @@ pub fn not_canonical(layers: &[Layer<'_>], canonical: &CanonicalBitcode) -> Vec<
     warnings
 }
 
+/// Reports bitcode modules that are not split, once for each layer and reason.
+pub fn unsplit(layers: &[Layer<'_>], split: &SplitBitcode) -> Vec<Diagnostic> {
+    let mut members: BTreeMap<(LayerId, &str), (MemberPosition, usize)> = BTreeMap::new();
+    for module in &split.unsplit {
+        let (_, count) = members
+            .entry((module.layer, &module.reason))
+            .or_insert((module.member, 0));
+        *count += 1;
+    }
+    let mut warnings = Vec::new();
+    for ((layer, reason), (first, count)) in members {
+        let layer = &layers[layer.0];
+        let name = String::from_utf8_lossy(&layer.members[first.0].name);
+        let message = format!(
+            "layer `{}`: `{name}`{} is not split: {reason}",
+            layer.name,
+            and_more(count - 1)
+        );
+        warnings.push(
+            Diagnostic::warning(&UNSPLIT_BITCODE, message)
+                .help("families share it only where it is byte for byte the same"),
+        );
+    }
+    warnings
+}
+
 /// ` and 3 more`, after the first name of several.
 fn and_more(count: usize) -> String {
     match count {
@@ -361,6 +389,7 @@ pub(crate) fn build(
     package: &Path,
     out: &Path,
     path: &Path,
+    env: &Env,
 ) -> Result<Built, Vec<Diagnostic>> {
     let span = &archive.name.span;
     let ArchivePaths {
@@ -385,17 +414,31 @@ pub(crate) fn build(
     } else {
         layers
     };
+    let views = if archive.unpack {
+        unpacked.views
+    } else {
+        request(archive, Vec::new()).views
+    };
+    let split = if archive.split {
+        // One process at a time: cargo counts the build script as one job.
+        SplitBitcode::from_layers(&layers, &views, archive.canonical_bitcode, env, 1)
+            .map_err(in_table)?
+    } else {
+        SplitBitcode::default()
+    };
+    let mut warnings = unsplit(&layers, &split);
+    let layers = split.apply(layers);
     let canonical = if archive.canonical_bitcode {
         CanonicalBitcode::from_layers(&layers)
     } else {
         CanonicalBitcode::default()
     };
-    let mut warnings = unknown_symbols(&layers, &code);
+    warnings.extend(unknown_symbols(&layers, &code));
     warnings.extend(not_canonical(&layers, &canonical));
     let mut request = request(archive, canonical.apply(layers));
     if archive.unpack {
         warnings.extend(code.nothing_unpacked());
-        request.views = unpacked.views;
+        request.views = views;
         request.default = archive.default_view.and(unpacked.host);
     }
     let plan = if archive.compress {

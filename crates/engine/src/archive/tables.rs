@@ -48,8 +48,15 @@ pub(crate) fn build_declared(
         }
         let out_dir = settings.out_dir()?;
         let file = out_dir.join(format!("{name}.a"));
-        let built = super_archive::build(archive, &manifest.file, package, &out_dir, &file)
-            .map_err(|diagnostics| Error::from_diagnostics(&diagnostics, texts))?;
+        let built = super_archive::build(
+            archive,
+            &manifest.file,
+            package,
+            &out_dir,
+            &file,
+            &settings.env,
+        )
+        .map_err(|diagnostics| Error::from_diagnostics(&diagnostics, texts))?;
         output.directives.extend(built.directives);
         output.directives.extend(warnings(&built.warnings, texts));
         publish(archive.variable(), file, output)?;

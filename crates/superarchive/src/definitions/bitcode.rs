@@ -7,6 +7,7 @@ mod edit;
 mod ident;
 mod module;
 mod operand;
+mod producer;
 mod stream;
 mod string_table;
 mod table;
@@ -19,6 +20,7 @@ pub use canonical::canonical;
 
 use codes::block;
 use module::Module;
+pub use producer::producer;
 use stream::{Entry, Stream};
 use string_table::read_blob;
 use table::IrSymbolTable;

@@ -123,6 +123,10 @@ fn archive(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<A
         Some(value) => decoder.boolean(&value)?,
         None => false,
     };
+    let split = match table.get("split") {
+        Some(value) => decoder.boolean(&value)?,
+        None => false,
+    };
     let required_features = required_features(decoder, &table);
     Some(Archive {
         name: Spanned {
@@ -135,6 +139,7 @@ fn archive(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<A
         unpack,
         canonical_bitcode,
         compress,
+        split,
         required_features,
     })
 }
