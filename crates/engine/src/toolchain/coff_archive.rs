@@ -2,7 +2,7 @@
 //! that has such a linker, and GNU ar writes no second index, which link.exe reads.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gpustub_core::diag::COMPILER_ERROR;
 
@@ -30,7 +30,7 @@ struct Member {
 }
 
 /// Writes an archive of objects, named relative to `dir` or absolute.
-pub(super) fn write(dir: &Path, objects: &[impl AsRef<Path>], file: &Path) -> Result<(), Error> {
+pub(super) fn write(dir: &Path, objects: &[PathBuf], file: &Path) -> Result<(), Error> {
     let mut members = Vec::new();
     for object in objects {
         let path = dir.join(object);
