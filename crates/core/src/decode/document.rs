@@ -2,7 +2,9 @@
 //!
 //! `toml_parser` reads the grammar: TOML 1.1 (toml.io/en/v1.1.0), a superset of TOML 1.0. `Cargo.toml`
 //! and `toml_edit` are read by the same crate, so that one text means the same everywhere. This module
-//! builds the tree, and enforces the rules about tables that are defined twice.
+//! builds the tree of `tree.rs`, which enforces the rules about tables that are defined twice.
+
+mod tree;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -14,67 +16,8 @@ use toml_parser::parser::{
 };
 use toml_parser::{Expected, ParseError, Source, Span};
 
-use crate::by_name::search;
-
-/// Maximum depth of nested values, each part of a dotted key counted, and of the parts of a header:
-/// neither reading nor dropping a tree may exhaust the stack, whatever the text.
-const MAX_DEPTH: usize = 80;
-
-/// A value and its span.
-#[cfg_attr(test, derive(Debug))]
-pub(crate) struct Node<'t> {
-    pub span: Range<usize>,
-    pub data: Data<'t>,
-}
-
-/// A value. Numbers are kept as their digits, without underscores and prefixes.
-#[cfg_attr(test, derive(Debug))]
-pub(crate) enum Data<'t> {
-    String(Cow<'t, str>),
-    Integer {
-        digits: Cow<'t, str>,
-        radix: u32,
-    },
-    Float(Cow<'t, str>),
-    Boolean(bool),
-    Date,
-    List(Vec<Node<'t>>),
-    /// An array of tables, which later `[[headers]]` may extend.
-    Tables(Vec<Node<'t>>),
-    Table(Entries<'t>),
-}
-
-/// A key and its span.
-#[derive(Clone)]
-#[cfg_attr(test, derive(Debug))]
-pub(crate) struct Key<'t> {
-    pub text: Cow<'t, str>,
-    pub span: Range<usize>,
-}
-
-/// Keys and values of a table, and the ways in which the text may extend it.
-#[derive(Default)]
-#[cfg_attr(test, derive(Debug))]
-pub(crate) struct Entries<'t> {
-    /// In the order of the text.
-    entries: Vec<(Key<'t>, Node<'t>)>,
-    /// Positions of the entries, sorted by key. Entries themselves are not moved: in a table of
-    /// 20,000 keys that would be most of the work.
-    sorted: Vec<usize>,
-    /// The table has no header or value of its own, only longer names that contain it.
-    implicit: bool,
-    /// Defined by a dotted key: no header may extend it.
-    dotted: bool,
-    /// Written between braces.
-    inline: bool,
-}
-
-/// The first violation of TOML in a text.
-#[cfg_attr(test, derive(Debug))]
-pub(crate) struct SyntaxError {
-    pub message: String,
-    pub span: Range<usize>,
-}
+pub(crate) use tree::{Data, Entries, Key, Node};
+use tree::{MAX_DEPTH, ParseResult, SyntaxError, add_header, add_value, syntax_error};
 
 /// Uses the messages of the `toml` crate.
 impl From<ParseError> for SyntaxError {
@@ -100,15 +43,6 @@ impl From<ParseError> for SyntaxError {
 fn range(span: Span) -> Range<usize> {
     span.start()..span.end()
 }
-
-fn syntax_error<T>(message: &str, span: Range<usize>) -> ParseResult<T> {
-    Err(SyntaxError {
-        message: message.to_owned(),
-        span,
-    })
-}
-
-type ParseResult<T> = Result<T, SyntaxError>;
 
 /// Reads a whole text, up to the first error.
 pub(crate) fn parse(text: &str) -> ParseResult<Entries<'_>> {
@@ -136,35 +70,6 @@ pub(crate) fn parse(text: &str) -> ParseResult<Entries<'_>> {
         }
     }
     Ok(root)
-}
-
-impl<'t> Entries<'t> {
-    /// Position of the key's entry, or its insertion point in `sorted`.
-    fn find(&self, key: &str) -> Result<usize, usize> {
-        search(
-            self.sorted.len(),
-            &|index| self.entries[self.sorted[index]].0.text.as_ref(),
-            key,
-        )
-        .map(|index| self.sorted[index])
-    }
-
-    /// Adds an entry whose insertion point `find` has returned. Returns its position.
-    fn insert(&mut self, index: usize, key: Key<'t>, value: Node<'t>) -> usize {
-        let position = self.entries.len();
-        self.sorted.insert(index, position);
-        self.entries.push((key, value));
-        position
-    }
-
-    pub fn get(&self, key: &str) -> Option<&(Key<'t>, Node<'t>)> {
-        self.find(key).ok().map(|index| &self.entries[index])
-    }
-
-    /// The entries, sorted by key.
-    pub fn iter(&self) -> impl Iterator<Item = &(Key<'t>, Node<'t>)> {
-        self.sorted.iter().map(|&index| &self.entries[index])
-    }
 }
 
 /// Builds a tree from the events of a text without syntax errors, so that their order is known.
@@ -203,40 +108,7 @@ impl<'t, 'e> Builder<'t, 'e> {
         let (path, key, close) = self.key(event)?;
         let span = open.span().start()..close.span().end();
 
-        let parent = descend(root, path, false)?;
-        let index = match parent.find(&key.text) {
-            Ok(index) => index,
-            Err(index) => {
-                let data = if array {
-                    Data::Tables(Vec::new())
-                } else {
-                    Data::Table(Entries {
-                        implicit: true,
-                        ..Entries::default()
-                    })
-                };
-                let span = span.clone();
-                parent.insert(index, key.clone(), Node { span, data })
-            }
-        };
-        let (entry_key, node) = &mut parent.entries[index];
-        match &mut node.data {
-            Data::Tables(tables) if array => {
-                let data = Data::Table(Entries::default());
-                tables.push(Node { span, data });
-                if let Some(Data::Table(table)) = tables.last_mut().map(|node| &mut node.data) {
-                    return Ok(table);
-                }
-            }
-            Data::Table(table) if !array && table.implicit && !table.dotted => {
-                *entry_key = key;
-                node.span = span;
-                table.implicit = false;
-                return Ok(table);
-            }
-            _ => {}
-        }
-        syntax_error("duplicate key", key.span)
+        add_header(root, path, key, span, array)
     }
 
     /// "Keys": the parts of a key, the last apart, and the event after them.
@@ -276,16 +148,7 @@ impl<'t, 'e> Builder<'t, 'e> {
         let (path, key, _) = self.key(first)?;
         let event = self.expect()?;
         let value = self.value(event, depth + path.len())?;
-        let dotted = !path.is_empty();
-        let table = descend(table, path, dotted)?;
-        match table.find(&key.text) {
-            // "Table": dotted keys cannot extend a table that has a header or braces of its own.
-            Err(index) if table.implicit || !dotted => {
-                table.insert(index, key, value);
-                Ok(())
-            }
-            _ => syntax_error("duplicate key", key.span),
-        }
+        add_value(table, path, key, value)
     }
 
     fn value(&mut self, event: &'e Event, depth: usize) -> ParseResult<Node<'t>> {
@@ -305,10 +168,7 @@ impl<'t, 'e> Builder<'t, 'e> {
         }
         let inline = event.kind() == EventKind::InlineTableOpen;
         let mut list = Vec::new();
-        let mut table = Entries {
-            inline,
-            ..Entries::default()
-        };
+        let mut table = Entries::inline();
         loop {
             let event = self.expect()?;
             match event.kind() {
@@ -361,60 +221,6 @@ impl<'t, 'e> Builder<'t, 'e> {
             }
         })
     }
-}
-
-/// Table at `path`, creating missing tables on the way. `dotted`: the path is that of a dotted key,
-/// else of a header.
-fn descend<'a, 't>(
-    mut table: &'a mut Entries<'t>,
-    path: Vec<Key<'t>>,
-    dotted: bool,
-) -> ParseResult<&'a mut Entries<'t>> {
-    let inline = table.inline;
-    for key in path {
-        let span = key.span.clone();
-        let index = match table.find(&key.text) {
-            Ok(index) => index,
-            Err(index) => {
-                let data = Data::Table(Entries {
-                    implicit: true,
-                    dotted,
-                    inline,
-                    ..Entries::default()
-                });
-                let node = Node {
-                    span: span.clone(),
-                    data,
-                };
-                table.insert(index, key, node)
-            }
-        };
-        table = match &mut table.entries[index].1.data {
-            // "any reference to an array of tables points to the most recently defined element"
-            Data::Tables(tables) => match tables.last_mut().map(|node| &mut node.data) {
-                Some(Data::Table(latest)) => latest,
-                _ => return syntax_error("duplicate key", span),
-            },
-            Data::Table(inner) if inner.inline && !inline => {
-                return syntax_error(
-                    "cannot add to an inline table, expected it in its braces",
-                    span,
-                );
-            }
-            Data::Table(inner) if dotted && !inner.implicit => {
-                return syntax_error("duplicate key", span);
-            }
-            Data::Table(inner) => {
-                inner.dotted |= dotted;
-                inner
-            }
-            Data::List(_) => {
-                return syntax_error("cannot add keys to a list, expected a table", span);
-            }
-            _ => return syntax_error("cannot add keys to a value, expected a table", span),
-        };
-    }
-    Ok(table)
 }
 
 #[cfg(test)]
