@@ -61,15 +61,12 @@ pub(crate) struct Entries<'t> {
 /// The first violation of TOML in a text.
 #[cfg_attr(test, derive(Debug))]
 pub(crate) struct SyntaxError {
-    pub message: String,
+    pub message: &'static str,
     pub span: Range<usize>,
 }
 
-pub(super) fn syntax_error<T>(message: &str, span: Range<usize>) -> ParseResult<T> {
-    Err(SyntaxError {
-        message: message.to_owned(),
-        span,
-    })
+pub(super) fn syntax_error<T>(message: &'static str, span: Range<usize>) -> ParseResult<T> {
+    Err(SyntaxError { message, span })
 }
 
 pub(super) type ParseResult<T> = Result<T, SyntaxError>;
