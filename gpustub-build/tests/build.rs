@@ -100,7 +100,7 @@ fn static_stubs_are_an_archive_with_empty_stand_ins() {
     let archive = output.stub_library.unwrap();
     assert_eq!(
         tool_output("ar", &["t"], &archive),
-        "gpustub_stubs.o\ngpustub_runtime.o\ngpustub_adapters.o\n"
+        "gpustub_stubs.o\ngpustub_runtime.o\ngpustub_libraries.o\ngpustub_adapters.o\n"
     );
     let nm = tool_output("nm", &["--defined-only"], &archive);
     let defined = names(&nm);

@@ -4,19 +4,19 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 #[test]
-fn at_most_eight_foreign_crates() {
-    at_most(8, &[]);
+fn at_most_three_foreign_crates() {
+    at_most(3, &[]);
 }
 
 #[test]
-fn at_most_eight_with_device_links() {
-    at_most(8, &["--features", "device-link"]);
+fn at_most_six_with_device_links() {
+    at_most(6, &["--features", "device-link"]);
 }
 
 #[test]
-fn at_most_fourteen_with_archives() {
-    at_most(14, &["--features", "archive"]);
-    at_most(14, &["--all-features"]);
+fn at_most_twelve_with_archives() {
+    at_most(8, &["--features", "archive"]);
+    at_most(12, &["--all-features"]);
 }
 
 /// The reader of PE files is for the subcommand.

@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-#include "gpustub_libraries.inc"
-
 static unsigned active_binders; /* atomic */
 
 /* Protection of the pages of the slots. */

@@ -21,6 +21,7 @@
 #ifndef GPUSTUB_EXPORT
 #include "query.c"
 #endif
-#ifndef GPUSTUB_ADAPTERS_APART
+#ifndef GPUSTUB_LIBRARIES_APART
+#include "libraries.c"
 #include "adapters.c"
 #endif

@@ -1,7 +1,7 @@
 /* shared.h: declarations shared by the run time, the trampolines and the generated tables. Internal.
  *
  * gpustub_table.inc       functions, as X-macros, included by asm/<arch>.S
- * gpustub_libraries.inc   description of each library, as C data, included by runtime.c
+ * gpustub_libraries.inc   description of each library, as C data, included by libraries.c
  *
  * Several packages may bring stubs into one image. Linkers merge their objects: of each function, the first
  * section group remains; of each name with external linkage, the first weak definition. The rest is

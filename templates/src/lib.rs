@@ -58,6 +58,7 @@ templates![
     "runtime/gpustub.h",
     "runtime/hook.c",
     "runtime/internal.h",
+    "runtime/libraries.c",
     "runtime/load.c",
     "runtime/os.h",
     "runtime/parts.c",

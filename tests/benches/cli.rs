@@ -418,7 +418,7 @@ fn build_script(package: &Path) -> Result<()> {
     let unit = |source: &str| {
         let flags = ["-fPIC", "-ffunction-sections", "-fdata-sections"];
         let mut command = tool("cc", &flags);
-        command.args(["-DGPUSTUB_ADAPTERS_APART=1", "-c", source]);
+        command.args(["-DGPUSTUB_LIBRARIES_APART=1", "-c", source]);
         command
     };
     let mut nothing = clean();
@@ -432,9 +432,20 @@ fn build_script(package: &Path) -> Result<()> {
         ),
         ("of it: cc -c runtime.c", unit("runtime.c")),
         ("of it: cc -c adapters.c", unit("adapters.c")),
+        ("of it: cc -c libraries.c", unit("libraries.c")),
         (
             "of it: ar",
-            tool("ar", &["rcSD", "x.a", "stubs.o", "runtime.o", "adapters.o"]),
+            tool(
+                "ar",
+                &[
+                    "rcSD",
+                    "x.a",
+                    "stubs.o",
+                    "runtime.o",
+                    "libraries.o",
+                    "adapters.o",
+                ],
+            ),
         ),
         (
             "build script for x86_64-pc-windows-gnu",

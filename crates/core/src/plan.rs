@@ -1,7 +1,6 @@
 //! The plan: all decisions about the generated files, as values.
 
 use std::borrow::Cow;
-use std::cmp::Reverse;
 
 use crate::abi_table::AbiEntry;
 use crate::by_name::ByName;
@@ -105,16 +104,16 @@ impl LibraryPlan {
             return Vec::new();
         }
         // `libOpenCL.so` has a major, too.
-        let mut names: Vec<&LoadName> = self
-            .load_names
-            .iter()
-            .filter(|name| name.name.contains(".so."))
-            .collect();
-        if names.is_empty() {
-            names = self.load_names.iter().collect();
+        let is_versioned = |name: &LoadName| name.name.contains(".so.");
+        let are_versioned = self.load_names.iter().any(is_versioned);
+        let mut noted: Vec<&LoadName> = Vec::new();
+        for name in &self.load_names {
+            if is_versioned(name) || !are_versioned {
+                let index = noted.partition_point(|newer| newer.major >= name.major);
+                noted.insert(index, name);
+            }
         }
-        names.sort_by_key(|name| Reverse(name.major));
-        names.iter().map(|name| name.name.as_str()).collect()
+        noted.iter().map(|name| name.name.as_str()).collect()
     }
 
     /// ABI entries of a function by its name in the library.

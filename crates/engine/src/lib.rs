@@ -24,6 +24,7 @@ mod settings;
 #[cfg(feature = "device-link")]
 mod store;
 mod stubs;
+mod target_dir;
 pub mod toolchain;
 
 pub use build::build;

@@ -28,6 +28,7 @@ use std::time::SystemTime;
 
 use crate::files;
 use crate::lock::Lock;
+use crate::target_dir;
 use hash::{Hashes, hash_text};
 use record::{ABSENT, FILE_NAME, Record};
 use shadows::Search;
@@ -51,18 +52,10 @@ const NAME: &str = "gpustub-store";
 impl Store {
     /// The store for a build script with this OUT_DIR; `None` in a layout that is not cargo's.
     pub(crate) fn find(out_dir: &Path, target: &str) -> Option<Self> {
-        let out_dir = cargo_out_dir(out_dir)?;
-        let parent = profile_dir(out_dir)?.parent()?;
-        let mut root = match parent.parent() {
-            Some(above) if parent.ends_with(target) && !is_tagged(parent) => above,
-            _ => parent,
-        };
-        // rust-analyzer and cargo-llvm-cov have target directories in the target directory.
-        while let Some(above) = root.parent().filter(|above| is_tagged(above)) {
-            root = above;
-        }
+        let root = target_dir::find(out_dir, target)?;
+        let out_dir = target_dir::cargo_out_dir(out_dir)?;
         Some(Self {
-            root: root.to_owned(),
+            root,
             out_dir: out_dir.to_owned(),
             target: target.to_owned(),
             hashes: Hashes::default(),
@@ -81,7 +74,8 @@ impl Store {
         let mut out_dirs = vec![self.out_dir.clone()];
         let words = command.get_args().map(Path::new);
         for path in words.chain(paths.iter().map(PathBuf::as_path)) {
-            match cargo_out_dir(path).filter(|out_dir| out_dir.starts_with(&self.root)) {
+            match target_dir::cargo_out_dir(path).filter(|out_dir| out_dir.starts_with(&self.root))
+            {
                 Some(out_dir) if out_dirs.iter().all(|known| known != out_dir) => {
                     out_dirs.push(out_dir.to_owned());
                 }
@@ -280,29 +274,6 @@ fn link_or_copy(from: &Path, to: &Path) -> Option<()> {
         Ok(()) => Some(()),
         Err(_) => fs::copy(from, to).ok().map(|_| ()),
     }
-}
-
-/// OUT_DIR of the build script that wrote a file.
-fn cargo_out_dir(path: &Path) -> Option<&Path> {
-    let mut dirs = path.ancestors().filter(|dir| dir.ends_with("out"));
-    dirs.find(|dir| profile_dir(dir).is_some())
-}
-
-/// Directory of the profile: of `<profile>/build/<package>/<hash>/out` (cargo's newer layout), or
-/// of `<profile>/build/<package>-<hash>/out`.
-fn profile_dir(out_dir: &Path) -> Option<&Path> {
-    let mut levels = [3, 2].into_iter();
-    let build = levels.find_map(|level| {
-        let dir = out_dir.ancestors().nth(level)?;
-        dir.ends_with("build").then_some(dir)
-    })?;
-    build.parent()
-}
-
-/// Whether cargo has created the directory as a target directory.
-fn is_tagged(dir: &Path) -> bool {
-    let tag = fs::read_to_string(dir.join("CACHEDIR.TAG"));
-    tag.is_ok_and(|text| text.contains("created by cargo"))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //!
 //! ```no_run
 //! use gpustub_engine::toolchain::{Index, Toolchain};
-//! # use std::path::Path;
+//! # use std::path::{Path, PathBuf};
 //! # fn f(sources: &gpustub_core::sources::SourceSet) -> Result<(), gpustub_engine::Error> {
 //! let triple = "aarch64-unknown-linux-gnu";
 //! let target = gpustub_core::target::Target::from_triple(triple).unwrap();
@@ -28,16 +28,16 @@ pub mod help;
 mod linker;
 mod macos;
 mod msvc;
+mod object_store;
+mod objects;
 pub mod shared;
 mod tool;
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
-use std::panic::resume_unwind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::thread;
 
 use gpustub_core::diag::MISSING_COMPILER;
 use gpustub_core::target::Target;
@@ -91,14 +91,15 @@ pub const REQUIRED: &[&str] = &[
 
 /// Objects of the archive, in its order, and their sources. The stubs come first: linkers name
 /// their first symbol when there are two archives.
-pub(crate) const OBJECTS: [&str; 3] =
-    ["gpustub_stubs.o", "gpustub_runtime.o", "gpustub_adapters.o"];
+pub(crate) const OBJECTS: [&str; 4] = [
+    "gpustub_stubs.o",
+    "gpustub_runtime.o",
+    "gpustub_libraries.o",
+    "gpustub_adapters.o",
+];
 
 /// A complete archive without members: the format's magic (ar(5)).
 const EMPTY_ARCHIVE: &[u8] = b"!<arch>\n";
-
-/// Leaves the adapters out of the run time, whose unit includes them otherwise.
-const ADAPTERS_APART: &str = "-DGPUSTUB_ADAPTERS_APART=1";
 
 /// Environment variables that select the tools and their flags, by the rules of the `cc` crate: for
 /// a target, cross or native, and for all.
@@ -202,7 +203,7 @@ impl Toolchain {
         }
         let defines = self.defines();
         self.objects(dir, defines)?;
-        self.archive(dir, &OBJECTS, library, index)
+        self.archive(dir, &OBJECTS.map(PathBuf::from), library, index)
     }
 
     /// Bytes of an archive without functions, for the names of libraries. `dir` has the sources.
@@ -228,10 +229,7 @@ impl Toolchain {
     #[cfg(feature = "device-link")]
     pub(crate) fn command_line(&self, dir: &Path) -> String {
         let mut compiler = self.compiler.command(dir);
-        compiler
-            .args(self.required_flags())
-            .args(self.optional_flags(dir))
-            .args(self.defines());
+        self.add_flags(&mut compiler, &self.optional_flags(dir), self.defines());
         let archiver = self.archiver.command(dir);
         let lines = [&compiler, &archiver].map(crate::fingerprint::command_line);
         join(&lines, " ")
@@ -241,7 +239,7 @@ impl Toolchain {
     pub fn archive(
         &self,
         dir: &Path,
-        objects: &[impl AsRef<Path>],
+        objects: &[PathBuf],
         library: &Path,
         index: Index,
     ) -> Result<(), Error> {
@@ -271,56 +269,14 @@ impl Toolchain {
         dir: &Path,
         new: &Path,
         operation: &str,
-        objects: &[impl AsRef<Path>],
+        objects: &[PathBuf],
     ) -> Result<(Command, Output), Error> {
         files::remove(new)?;
         let mut command = self.archiver.command(dir);
         command.env("ZERO_AR_DATE", "1").arg(operation).arg(new);
-        command.args(objects.iter().map(AsRef::as_ref));
+        command.args(objects);
         let output = command.output().map_err(|e| self.no_archiver(&e))?;
         Ok((command, output))
-    }
-
-    /// Compiles all sources in `dir`: stubs and adapters while the run time, which takes longer than both, is
-    /// compiled.
-    fn objects(&self, dir: &Path, defines: &[&str]) -> Result<(), Error> {
-        let [stubs, runtime, adapters] = OBJECTS;
-        let mut runtime_defines = defines.to_vec();
-        runtime_defines.push(ADAPTERS_APART);
-        thread::scope(|scope| {
-            let thread = scope.spawn(|| {
-                self.stubs(dir, defines, stubs)?;
-                self.object(dir, defines, "adapters.c", adapters)
-            });
-            let result = self.object(dir, &runtime_defines, "runtime.c", runtime);
-            thread
-                .join()
-                .unwrap_or_else(|panic| resume_unwind(panic))
-                .and(result)
-        })
-    }
-
-    /// Compiles one source in `dir`.
-    pub fn object(
-        &self,
-        dir: &Path,
-        defines: &[&str],
-        source: &str,
-        object: &str,
-    ) -> Result<(), Error> {
-        // Options unknown to the oldest compilers are left out after a failure: that costs
-        // nothing with other compilers, while querying first costs a compiler run each.
-        let optional = self.optional_flags(dir);
-        let (mut command, mut output) = self.compile(dir, defines, &optional, object, source)?;
-        if !output.status.success() && !optional.is_empty() {
-            (command, output) = self.compile(dir, defines, &[], object, source)?;
-        }
-        if !output.status.success() {
-            self.check_system(dir)?;
-            let error = tool_error("the C compiler failed", &command, &output);
-            return Err(self.explain(error, &output));
-        }
-        self.check_machine(&dir.join(object))
     }
 
     /// [`REQUIRED`], or what takes their place.
@@ -350,29 +306,6 @@ impl Toolchain {
         flags
     }
 
-    fn compile(
-        &self,
-        dir: &Path,
-        defines: &[&str],
-        optional_flags: &[OsString],
-        object: &str,
-        source: &str,
-    ) -> Result<(Command, Output), Error> {
-        let mut command = if source.ends_with(".S") || source.ends_with(".s") {
-            self.compiler.assembler_command(dir)
-        } else {
-            self.compiler.command(dir)
-        };
-        command
-            .args(self.required_flags())
-            .args(optional_flags)
-            .args(defines)
-            .args(self.family.output_flags(object))
-            .args(["-c", source]);
-        let output = command.output().map_err(|e| self.no_compiler(&e))?;
-        Ok((command, output))
-    }
-
     fn no_compiler(&self, error: &io::Error) -> Error {
         let host = if self.cross {
             ""
@@ -393,8 +326,8 @@ impl Toolchain {
 
     /// Adds help for common causes.
     fn explain(&self, error: Error, output: &Output) -> Error {
-        let text = [&*output.stdout, &*output.stderr].map(String::from_utf8_lossy);
-        match help::failure(&self.target, self.family, &text.concat()) {
+        let text = [&output.stdout[..], &output.stderr].concat();
+        match help::failure(&self.target, self.family, &String::from_utf8_lossy(&text)) {
             Some(help) => error.help(help),
             None => error,
         }

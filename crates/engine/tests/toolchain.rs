@@ -38,6 +38,10 @@ fn sources(dir: &Path) {
                 .to_owned(),
         ),
         (
+            "libraries.c".to_owned(),
+            "int library(void);\nint library(void) { return 0; }\n".to_owned(),
+        ),
+        (
             "adapters.c".to_owned(),
             "int adapter(void);\nint adapter(void) { return 0; }\n".to_owned(),
         ),
@@ -89,7 +93,7 @@ fn an_archive_holds_its_members_under_fixed_names() {
         .unwrap();
     assert_eq!(
         tool_output("ar", &["t"], &library),
-        "gpustub_stubs.o\ngpustub_runtime.o\ngpustub_adapters.o\n"
+        "gpustub_stubs.o\ngpustub_runtime.o\ngpustub_libraries.o\ngpustub_adapters.o\n"
     );
     let names = tool_output("nm", &["--defined-only"], &library);
     assert!(
@@ -102,7 +106,7 @@ fn an_archive_holds_its_members_under_fixed_names() {
         .unwrap();
     assert_eq!(
         tool_output("ar", &["t"], &library),
-        "gpustub_stubs.o\ngpustub_runtime.o\ngpustub_adapters.o\n"
+        "gpustub_stubs.o\ngpustub_runtime.o\ngpustub_libraries.o\ngpustub_adapters.o\n"
     );
     assert!(!dir.join("libx.a.new").exists());
 }
@@ -154,8 +158,8 @@ fn the_compiler_runs_inside_the_directory_with_relative_names() {
         .unwrap();
 
     let compiles = calls(&dir, "cc", "-c");
-    assert_eq!(compiles.len(), 3, "{compiles:?}");
-    for source in ["stubs.S", "runtime.c", "adapters.c"] {
+    assert_eq!(compiles.len(), 4, "{compiles:?}");
+    for source in ["stubs.S", "runtime.c", "libraries.c", "adapters.c"] {
         let call = compiles
             .iter()
             .find(|call| call.ends_with(&format!(" {source}")))
@@ -200,10 +204,10 @@ fn older_tools_get_fewer_options() {
     find(&dir, Some(&cc), Some(&ar))
         .static_library(&dir, &library, Index::Write)
         .unwrap();
-    assert_eq!(calls(&dir, "cc", "-c").len(), 6);
+    assert_eq!(calls(&dir, "cc", "-c").len(), 8);
     assert_eq!(
         tool_output("ar", &["t"], &library),
-        "gpustub_stubs.o\ngpustub_runtime.o\ngpustub_adapters.o\n"
+        "gpustub_stubs.o\ngpustub_runtime.o\ngpustub_libraries.o\ngpustub_adapters.o\n"
     );
 }
 
@@ -363,7 +367,7 @@ fn cl_gets_its_own_options() {
     let library = dir.join("x.lib");
     let tools = find_msvc(&dir, MSVC, object);
     tools.static_library(&dir, &library, Index::Omit).unwrap();
-    for source in ["runtime.c", "adapters.c"] {
+    for source in ["runtime.c", "libraries.c", "adapters.c"] {
         let calls = calls(&dir, "cl", source);
         let [call] = &calls[..] else {
             panic!("{calls:?}");
@@ -376,7 +380,7 @@ fn cl_gets_its_own_options() {
     }
     assert_eq!(
         tool_output("ar", &["t"], &library),
-        "gpustub_stubs.o\ngpustub_runtime.o\ngpustub_adapters.o\n"
+        "gpustub_stubs.o\ngpustub_runtime.o\ngpustub_libraries.o\ngpustub_adapters.o\n"
     );
 }
 

@@ -34,7 +34,12 @@ fn an_archive_has_the_index_of_another_archiver() -> Result<()> {
     let trial = Trial::with(Abi::Msvc)?;
     let list = "@gpustub-symbols 1\ntrap_add returns=status\ntrap_value returns=status\n";
     let archive = trial.trap_stubs_of_list("", list)?;
-    let names = ["gpustub_stubs.o", "gpustub_runtime.o", "gpustub_adapters.o"];
+    let names = [
+        "gpustub_stubs.o",
+        "gpustub_runtime.o",
+        "gpustub_libraries.o",
+        "gpustub_adapters.o",
+    ];
     let listed = llvm("llvm-ar", &["t"], &archive)?;
     assert_eq!(listed.lines().collect::<Vec<_>>(), names);
     // lib.exe has the last member first.

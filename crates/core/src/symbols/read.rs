@@ -360,7 +360,10 @@ impl<'t> Reader<'t> {
     fn sort(&mut self) {
         let mut unsorted = std::mem::take(&mut self.list.symbols);
         let mut order: Vec<usize> = (0..unsorted.len()).collect();
-        order.sort_by(|&a, &b| unsorted[a].sort_key().cmp(&unsorted[b].sort_key()));
+        order.sort_unstable_by(|&a, &b| {
+            let (a_key, b_key) = (unsorted[a].sort_key(), unsorted[b].sort_key());
+            a_key.cmp(&b_key).then(a.cmp(&b))
+        });
         let mut previous_index = 0;
         let mut repetitions = 0;
         for index in order {

@@ -1,9 +1,8 @@
 //! Archives for the linkers of MSVC targets (PE Format, "Archive (Library) File Format"): lib.exe is not on each machine
 //! that has such a linker, and GNU ar writes no second index, which link.exe reads.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gpustub_core::diag::COMPILER_ERROR;
 
@@ -31,7 +30,7 @@ struct Member {
 }
 
 /// Writes an archive of objects, named relative to `dir` or absolute.
-pub(super) fn write(dir: &Path, objects: &[impl AsRef<Path>], file: &Path) -> Result<(), Error> {
+pub(super) fn write(dir: &Path, objects: &[PathBuf], file: &Path) -> Result<(), Error> {
     let mut members = Vec::new();
     for object in objects {
         let path = dir.join(object);
@@ -74,28 +73,28 @@ fn stand_in_object(machine: u16, symbol: &[u8]) -> Vec<u8> {
     const STATIC: u8 = 3;
     const EXTERNAL: u8 = 2;
     let mut object = Vec::new();
-    object.extend(machine.to_le_bytes());
-    object.extend(1_u16.to_le_bytes());
-    object.extend([0; 4]);
-    object.extend((DATA + DATA_SIZE).to_le_bytes());
-    object.extend(3_u32.to_le_bytes());
-    object.extend([0; 4]);
-    object.extend(b".rdata\0\0");
-    object.extend([0; 8]);
-    object.extend(DATA_SIZE.to_le_bytes());
-    object.extend(DATA.to_le_bytes());
-    object.extend([0; 12]);
-    object.extend(SECTION.to_le_bytes());
-    object.extend([0; DATA_SIZE as usize]);
-    object.extend(b".rdata\0\0");
-    object.extend([0, 0, 0, 0, 1, 0, 0, 0, STATIC, 1]);
-    object.extend(DATA_SIZE.to_le_bytes());
-    object.extend([0; 10]);
-    object.extend([SELECT_ANY, 0, 0, 0]);
-    object.extend([0, 0, 0, 0, 4, 0, 0, 0]);
-    object.extend([0, 0, 0, 0, 1, 0, 0, 0, EXTERNAL, 0]);
-    object.extend(word(4 + symbol.len() + 1));
-    object.extend(symbol);
+    object.extend_from_slice(&machine.to_le_bytes());
+    object.extend_from_slice(&1_u16.to_le_bytes());
+    object.extend_from_slice(&[0; 4]);
+    object.extend_from_slice(&(DATA + DATA_SIZE).to_le_bytes());
+    object.extend_from_slice(&3_u32.to_le_bytes());
+    object.extend_from_slice(&[0; 4]);
+    object.extend_from_slice(b".rdata\0\0");
+    object.extend_from_slice(&[0; 8]);
+    object.extend_from_slice(&DATA_SIZE.to_le_bytes());
+    object.extend_from_slice(&DATA.to_le_bytes());
+    object.extend_from_slice(&[0; 12]);
+    object.extend_from_slice(&SECTION.to_le_bytes());
+    object.extend_from_slice(&[0; DATA_SIZE as usize]);
+    object.extend_from_slice(b".rdata\0\0");
+    object.extend_from_slice(&[0, 0, 0, 0, 1, 0, 0, 0, STATIC, 1]);
+    object.extend_from_slice(&DATA_SIZE.to_le_bytes());
+    object.extend_from_slice(&[0; 10]);
+    object.extend_from_slice(&[SELECT_ANY, 0, 0, 0]);
+    object.extend_from_slice(&[0, 0, 0, 0, 4, 0, 0, 0]);
+    object.extend_from_slice(&[0, 0, 0, 0, 1, 0, 0, 0, EXTERNAL, 0]);
+    object.extend_from_slice(&word(4 + symbol.len() + 1));
+    object.extend_from_slice(symbol);
     object.push(0);
     object
 }
@@ -148,15 +147,19 @@ fn archive(members: &[Member]) -> Vec<u8> {
     for Member { name, .. } in members {
         if name.len() > MAX_SHORT_NAME {
             names.push(format!("/{}", long_names.len()));
-            long_names.extend(name.bytes());
+            long_names.extend_from_slice(name.as_bytes());
             long_names.push(0);
         } else {
             names.push(format!("{name}/"));
         }
     }
-    let symbol_count: usize = members.iter().map(|member| member.symbols.len()).sum();
-    let symbols = members.iter().flat_map(|member| &member.symbols);
-    let names_size: usize = symbols.map(|symbol| symbol.len() + 1).sum();
+    let (mut symbol_count, mut names_size) = (0, 0);
+    for member in members {
+        symbol_count += member.symbols.len();
+        for symbol in &member.symbols {
+            names_size += symbol.len() + 1;
+        }
+    }
     let first_size = 4 + 4 * symbol_count + names_size;
     let second_size = 8 + 4 * members.len() + 2 * symbol_count + names_size;
     let mut end = MAGIC.len();
@@ -180,42 +183,39 @@ fn archive(members: &[Member]) -> Vec<u8> {
 
 /// "First Linker Member": symbols in the order of the members, numbers in big endian.
 fn first_index(members: &[Member], offsets: &[usize]) -> Vec<u8> {
-    let mut starts = Vec::new();
-    let mut strings = Vec::new();
+    let (mut count, mut starts, mut strings) = (0, Vec::new(), Vec::new());
     for (member, offset) in members.iter().zip(offsets) {
         for symbol in &member.symbols {
-            starts.push(*offset);
-            strings.extend(symbol);
+            count += 1;
+            starts.extend_from_slice(&to_u32(*offset).to_be_bytes());
+            strings.extend_from_slice(symbol);
             strings.push(0);
         }
     }
-    let mut index = word(starts.len()).to_vec();
-    index.reverse();
-    for start in starts {
-        index.extend(word(start).iter().rev());
-    }
-    index.extend(strings);
-    index
+    [&to_u32(count).to_be_bytes()[..], &starts, &strings].concat()
 }
 
 /// "Second Linker Member": symbols by name, numbers in little endian. Of several members the first defines a symbol.
 fn second_index(members: &[Member], offsets: &[usize]) -> Vec<u8> {
-    let mut by_name: BTreeMap<(&[u8], usize), u16> = BTreeMap::new();
-    for (member, number) in members.iter().zip(1..) {
+    let mut by_name: Vec<(&[u8], u16)> = Vec::new();
+    let mut number = 0;
+    for member in members {
+        number += 1;
         for symbol in &member.symbols {
-            by_name.insert((symbol, by_name.len()), number);
+            let position = by_name.partition_point(|(name, _)| *name <= symbol.as_slice());
+            by_name.insert(position, (symbol, number));
         }
     }
     let mut index = word(members.len()).to_vec();
     for offset in offsets {
-        index.extend(word(*offset));
+        index.extend_from_slice(&word(*offset));
     }
-    index.extend(word(by_name.len()));
-    for number in by_name.values() {
-        index.extend(number.to_le_bytes());
+    index.extend_from_slice(&word(by_name.len()));
+    for (_, number) in &by_name {
+        index.extend_from_slice(&number.to_le_bytes());
     }
-    for (symbol, _) in by_name.keys() {
-        index.extend(*symbol);
+    for (symbol, _) in &by_name {
+        index.extend_from_slice(symbol);
         index.push(0);
     }
     index
@@ -235,9 +235,14 @@ fn add_member(archive: &mut Vec<u8>, name: &str, bytes: &[u8]) {
     archive.resize(archive.len().next_multiple_of(2), b'\n');
 }
 
-/// A number of 32 bits: no archive has 4 GiB.
+/// A number of 32 bits in little endian.
 fn word(number: usize) -> [u8; 4] {
-    u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes()
+    to_u32(number).to_le_bytes()
+}
+
+/// A number of 32 bits: no archive has 4 GiB.
+fn to_u32(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A compiler or archiver with the arguments and variables that the `cc` crate gives it.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -53,17 +53,13 @@ impl Tool {
             if arg == "-include" || arg == "--include" {
                 args.next();
             } else {
-                assembler_args.push(arg);
+                assembler_args.push(arg.clone());
             }
         }
-        self.command_with(dir, assembler_args)
+        self.command_with(dir, &assembler_args)
     }
 
-    fn command_with(
-        &self,
-        dir: &Path,
-        args: impl IntoIterator<Item = impl AsRef<OsStr>>,
-    ) -> Command {
+    fn command_with(&self, dir: &Path, args: &[OsString]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(args).current_dir(dir);
         for (name, value) in &self.env {
@@ -81,19 +77,22 @@ pub(super) fn absolute(path: &Path) -> Result<PathBuf, Error> {
     std::path::absolute(path).map_err(|e| Error::io("find", path, &e))
 }
 
-/// Error of a tool: its command and its output.
-pub(super) fn tool_error(message: &str, command: &Command, output: &Output) -> Error {
+/// The program and the arguments in one line, without variables.
+pub(super) fn words(command: &Command) -> String {
     let mut line = command.get_program().to_string_lossy().into_owned();
     for word in command.get_args() {
         line += " ";
         line += &word.to_string_lossy();
     }
-    Error::new(
-        &COMPILER_ERROR,
-        format!("{message} ({}): {line}", output.status),
-    )
-    // cl writes to the first.
-    .output(&[&*output.stdout, &*output.stderr].concat())
+    line
+}
+
+/// Error of a tool: its command and its output.
+pub(super) fn tool_error(message: &str, command: &Command, output: &Output) -> Error {
+    let message = format!("{message} ({}): {}", output.status, words(command));
+    Error::new(&COMPILER_ERROR, message)
+        // cl writes to the first.
+        .output(&[&*output.stdout, &*output.stderr].concat())
 }
 
 /// A triple as a part of variables' names.

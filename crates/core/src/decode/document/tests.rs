@@ -88,6 +88,15 @@ fn has_date(node: &Node<'_>) -> bool {
     }
 }
 
+/// Whether a newline is around `=` between braces, which `toml` accepts and the specification does not.
+fn is_newline_beside_equals(text: &str, error: &SyntaxError) -> bool {
+    let messages = ["key with no value", "missing value"];
+    messages
+        .iter()
+        .any(|message| error.message.starts_with(message))
+        && text[error.span.start..].starts_with(['\n', '\r', '#'])
+}
+
 /// Asserts that both readers build the same tree from a text, or reject it. Returns whether it is TOML.
 fn compare(text: &str) -> bool {
     let ours = parse(text);
@@ -100,6 +109,7 @@ fn compare(text: &str) -> bool {
             false
         }
         (Ok(entries), None) if entries.iter().any(|(_, node)| has_date(node)) => false,
+        (Err(error), Some(_)) if is_newline_beside_equals(text, error) => false,
         (Ok(entries), Some(table)) => {
             let (mut our_tree, mut their_tree) = (String::new(), String::new());
             show_entries(entries, &mut our_tree);
