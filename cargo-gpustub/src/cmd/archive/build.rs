@@ -66,13 +66,7 @@ pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
         let output = slashes(&options.output);
         status.show(|| format!("{output}: splitting modules of bitcode"));
         let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-        SplitBitcode::from_layers(
-            &layers,
-            &views,
-            spec.canonical,
-            &Env::from_process(),
-            jobs,
-        )
+        SplitBitcode::from_layers(&layers, &views, spec.canonical, &Env::from_process(), jobs)
     } else {
         Ok(SplitBitcode::default())
     };

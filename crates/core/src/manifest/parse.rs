@@ -347,6 +347,7 @@ mod tests {
                 "archive" => match field.name {
                     "views" => (format!("{layers}{line}\n"), builtins),
                     "layers" => (format!("{views}{line}\n"), builtins),
+                    "unpack" => (format!("{layers}{line}\n"), builtins),
                     _ => (format!("{builtins}{line}\n"), builtins),
                 },
                 "policy" => (format!("schema = 1\n[policy]\n{line}\n"), "schema = 1\n"),

@@ -186,5 +186,10 @@ fn a_missing_release_of_llvm_is_named() {
     let env = Env::from_iter([("PATH", "")]);
     let error = Llvm::find(&env, 999).unwrap_err();
     assert_eq!(error.code.id, "missing-llvm");
-    assert!(error.help.unwrap_or_default().contains("apt install llvm-999"));
+    assert!(
+        error
+            .help
+            .unwrap_or_default()
+            .contains("apt install llvm-999")
+    );
 }
