@@ -8,8 +8,8 @@ use std::fmt::Write;
 use super::global::Kind;
 use super::lexer::{Lexer, Token};
 use super::module::{Module, Special, is_number};
+use super::reason::{Options, Result, Unsplit};
 use super::references::{Index, References};
-use super::{Options, Result, Unsplit};
 
 /// A parsed module, and what its members need to know about it.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Functions, variables and aliases of a module in textual form.
 
 use super::lexer::{Lexer, Token};
-use super::{Result, Unsplit};
+use super::reason::{Result, Unsplit};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {

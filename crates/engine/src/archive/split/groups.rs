@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::emit::{Constructors, Source, member};
-use super::{Options, Prepared, Result, Unsplit};
+use super::prepared::Prepared;
+use super::reason::{Options, Result, Unsplit};
 
 /// Length of the texts of a member above which it is complete. Bitcode has a fifth of it, and each member a kilobyte of its own.
 const MEMBER_LENGTH: usize = 40_000;

@@ -7,8 +7,10 @@ use gpustub_superarchive::{
     Binding, Input, Layer, LayerId, MemberPosition, View, bitcode_producer, definitions, is_bitcode,
 };
 
+use super::groups::{self, TextMember};
 use super::llvm::{Llvm, release_in};
-use super::{Options, Prepared, TextMember};
+use super::prepared::{MARKER, Prepared};
+use super::reason::Options;
 use crate::env::Env;
 
 /// Members of split modules, from which layers borrow.
@@ -92,7 +94,7 @@ impl SplitBitcode {
             }
         }
         let (indices, prepared): (Vec<usize>, Vec<Prepared<'_>>) = prepared.into_iter().unzip();
-        let (members, reasons) = super::split(&prepared, options);
+        let (members, reasons) = groups::members(&prepared, options);
         for (position, reason) in reasons {
             modules[indices[position]].reason = Some(reason.0.to_owned());
         }
@@ -161,7 +163,7 @@ impl SplitBitcode {
         let mut symbols = HashSet::new();
         for member in members {
             for symbol in definitions(&self.members[*member].1).unwrap_or_default() {
-                if !symbol.name.starts_with(super::MARKER.as_bytes()) {
+                if !symbol.name.starts_with(MARKER.as_bytes()) {
                     symbols.insert((symbol.name, symbol.binding));
                 }
             }

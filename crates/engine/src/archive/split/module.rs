@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::global::{Global, Kind, Linkage};
 use super::lexer::{Lexer, Token};
-use super::{Result, Unsplit};
+use super::reason::{Result, Unsplit};
 
 /// A module whose parts borrow from its text.
 #[derive(Debug, Default)]

@@ -1,7 +1,9 @@
 use std::fmt::Write;
 
+use super::groups::{self, TextMember};
 use super::llvm::Llvm;
-use super::*;
+use super::prepared::Prepared;
+use super::reason::Options;
 use crate::env::Env;
 
 const OPTIONS: Options = Options { canonical: true };
@@ -81,7 +83,7 @@ fn members(text: &str) -> Vec<TextMember> {
     let module = Prepared::read(text, OPTIONS)
         .map_err(|reason| reason.0)
         .unwrap();
-    let (members, unsplit) = split(&[module], OPTIONS);
+    let (members, unsplit) = groups::members(&[module], OPTIONS);
     assert_eq!(unsplit, []);
     members
 }
@@ -135,7 +137,7 @@ fn equal_members_of_modules_are_one() {
             .map_err(|reason| reason.0)
             .unwrap()
     };
-    let (members, _) = split(&[read(&first), read(&second), read(&changed)], OPTIONS);
+    let (members, _) = groups::members(&[read(&first), read(&second), read(&changed)], OPTIONS);
     let modules = members.iter().map(|member| member.modules.len());
     assert_eq!(modules.sum::<usize>(), 6);
     let of_first = members.iter().filter(|member| member.modules[0].0 == 0);
@@ -175,7 +177,7 @@ fn damaged_texts_are_read_or_rejected() {
         ] {
             let text = format!("{}{damage}{rest}", &TEXT[..position]);
             if let Ok(module) = Prepared::read(&text, OPTIONS) {
-                split(&[module], OPTIONS);
+                groups::members(&[module], OPTIONS);
             }
         }
     }

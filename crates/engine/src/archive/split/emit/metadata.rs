@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::Member;
-use crate::archive::split::Options;
 use crate::archive::split::lexer::{Lexer, Token};
+use crate::archive::split::reason::Options;
 
 impl<'t> Member<'_, 't> {
     /// Writes named metadata, and all nodes that the member refers to.
