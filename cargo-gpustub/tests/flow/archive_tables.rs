@@ -2,7 +2,7 @@
 
 use super::archives::objects;
 use super::finalizers::read;
-use super::{ends, write};
+use super::{ends, repository, write};
 
 const BUILD: [&str; 6] = [
     "archive",
@@ -45,6 +45,33 @@ fn a_table_is_wired_and_built() {
     assert!(!manifest.contains("links"), "{manifest}");
     assert!(read(directory, "build.rs").contains("gpustub_build::build();"));
     assert_eq!(read(directory, "src/main.rs"), "fn main() {}\n");
+
+    // `zstd` has `archive`.
+    let compressed = read(directory, "GpuStub.toml") + "compress = true\n";
+    for (written, expected) in [
+        ("", "features = [\"zstd\"]"),
+        (", features = [\"zstd\"]", "features = [\"zstd\"]"),
+        (
+            ", features = [\"archive\"]",
+            "features = [\"archive\", \"zstd\"]",
+        ),
+    ] {
+        let line = format!(
+            "gpustub-build = {{ path = {:?}{written} }}",
+            repository().join("gpustub-build")
+        );
+        write(directory, "Cargo.toml", &manifest.replace(helper, &line));
+        write(directory, "GpuStub.toml", &compressed);
+        ends(0, directory, &["sync"]);
+        let manifest = read(directory, "Cargo.toml");
+        assert!(manifest.contains(expected), "{manifest}");
+        write(
+            directory,
+            "GpuStub.toml",
+            compressed.trim_end_matches("compress = true\n"),
+        );
+        ends(0, directory, &["sync", "--check"]);
+    }
 
     // The helper is in no registry here, so that cargo can no longer read the package.
     write(directory, "Cargo.toml", &manifest.replace(helper, ""));

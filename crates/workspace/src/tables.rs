@@ -289,6 +289,12 @@ impl Declared {
     pub fn has_archives(&self) -> bool {
         !self.manifest.archive_names.is_empty()
     }
+
+    /// Whether a super-archive of the package has compressed members.
+    pub fn has_compressed_archives(&self) -> bool {
+        let mut archives = self.manifest.archives.iter();
+        archives.any(|archive| archive.compress)
+    }
 }
 
 fn is_gpustub_toml(path: &Path) -> bool {

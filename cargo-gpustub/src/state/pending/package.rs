@@ -74,11 +74,16 @@ fn edit_manifest(
     if declared.has_rdc() || declared.has_modules() {
         features.push(finalizer::DEVICE_LINK_FEATURE);
     }
-    if declared.has_archives() {
+    let has_feature = |feature: &str| {
+        helper.is_some_and(|helper| helper.features.iter().any(|name| name == feature))
+    };
+    if declared.has_compressed_archives() {
+        features.push(cargo_toml::ZSTD_FEATURE);
+    } else if declared.has_archives() && !has_feature(cargo_toml::ZSTD_FEATURE) {
         features.push(cargo_toml::ARCHIVE_FEATURE);
     }
     for feature in features {
-        if !helper.is_some_and(|helper| helper.features.iter().any(|name| name == feature)) {
+        if !has_feature(feature) {
             text = cargo_toml::add_helper_feature(&text, key, feature)?;
         }
     }

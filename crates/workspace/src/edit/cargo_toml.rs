@@ -9,6 +9,9 @@ pub const HELPER: &str = "gpustub-build";
 /// Feature that writes super-archives.
 pub const ARCHIVE_FEATURE: &str = "archive";
 
+/// Feature that compresses members of super-archives, and has [`ARCHIVE_FEATURE`].
+pub const ZSTD_FEATURE: &str = "zstd";
+
 /// Version requirement that this program writes: its own series.
 pub const REQUIREMENT: &str = concat!(
     env!("CARGO_PKG_VERSION_MAJOR"),
