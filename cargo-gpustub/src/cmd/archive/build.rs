@@ -165,10 +165,13 @@ fn nothing_shared(
     if occupied_views.count() < 2 || plan.contents_count() < members {
         return None;
     }
-    let message = "no view shares a member with another: the file is as large as its inputs";
+    let message = "no view shares a member with another";
     let mut inputs = request.layers.iter().flat_map(|layer| &layer.members);
     let has_bitcode = inputs.any(|member| member.data.starts_with(b"BC\xC0\xDE"));
-    let help = if !spec.canonical && has_bitcode {
+    let help = if spec.compress {
+        // Frames refer to the member of another view anyway.
+        "members that are nearly equal take little space if they are compressed"
+    } else if !spec.canonical && has_bitcode {
         "`--canonical-bitcode` lets views share bitcode that differs in the name of the processor"
     } else if !spec.split && has_bitcode {
         "`--split` lets views share functions of bitcode modules"
