@@ -15,4 +15,5 @@ mod refresh;
 mod sample;
 mod second_reader;
 mod split;
+mod split_programs;
 mod windows;

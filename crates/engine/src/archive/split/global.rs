@@ -55,6 +55,8 @@ pub struct Global<'t> {
     /// Whether each module that needs it may have a copy.
     pub may_be_copied: bool,
     pub comdat: Option<&'t str>,
+    /// Name of its section, in quotes.
+    pub section: Option<&'t str>,
     /// Metadata whose kind ties the definition to that of another.
     pub associated: Option<u32>,
     /// Declaration for other modules.
@@ -71,6 +73,17 @@ impl<'t> Global<'t> {
     pub fn is_anonymous(&self) -> bool {
         self.name[1..].starts_with(|c: char| c.is_ascii_digit())
             || self.may_be_copied && self.linkage == Linkage::Private
+    }
+
+    /// Whether code finds it by its section: start-up code, or code with the linker's `__start_` and `__stop_` symbols.
+    pub fn is_found_by_section(&self) -> bool {
+        const ORDINARY: [&str; 8] = [
+            ".text", ".rodata", ".data", ".bss", ".tdata", ".tbss", ".ldata", ".lrodata",
+        ];
+        self.section.is_some_and(|section| {
+            let name = section.trim_matches('"');
+            !ORDINARY.iter().any(|prefix| name.starts_with(prefix))
+        })
     }
 
     /// A variable, alias or indirect function: `@name = …`.
@@ -103,6 +116,7 @@ impl<'t> Global<'t> {
                         is_definition: !is_declaration,
                         may_be_copied: is_constant && is_unnamed_addr && linkage.is_local(),
                         comdat: None,
+                        section: None,
                         associated: None,
                         declaration: String::new(),
                     };
@@ -121,6 +135,7 @@ impl<'t> Global<'t> {
                         is_definition: true,
                         may_be_copied: false,
                         comdat: None,
+                        section: None,
                         associated: None,
                         declaration: alias_declaration(name, &words, value_type)?,
                     });
@@ -169,7 +184,12 @@ impl<'t> Global<'t> {
                         }
                         self.may_be_copied = false;
                     }
-                    // A section, partition or other metadata gives the definition a meaning.
+                    Some(Token::Word("section")) => {
+                        lexer.next();
+                        self.section = string(lexer);
+                        self.may_be_copied = false;
+                    }
+                    // A partition or other metadata gives the definition a meaning.
                     _ => self.may_be_copied = false,
                 },
                 _ => {}
@@ -234,6 +254,7 @@ impl<'t> Global<'t> {
             is_definition,
             may_be_copied: linkage == Linkage::AvailableExternally,
             comdat: None,
+            section: None,
             associated: None,
             declaration: String::new(),
         };
@@ -256,6 +277,7 @@ impl<'t> Global<'t> {
                 Token::Word("section") => {
                     function.may_be_copied = false;
                     lexer.next();
+                    function.section = string(&mut lexer);
                 }
                 _ => {
                     lexer.next();
@@ -268,6 +290,14 @@ impl<'t> Global<'t> {
             text.to_owned()
         };
         Ok(function)
+    }
+}
+
+/// The next token, if it is a string.
+fn string<'t>(lexer: &mut Lexer<'t>) -> Option<&'t str> {
+    match lexer.next()?.token {
+        Token::Word(word) if word.starts_with('"') => Some(word),
+        _ => None,
     }
 }
 

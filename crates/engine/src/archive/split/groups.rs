@@ -13,6 +13,11 @@ const MEMBER_LENGTH: usize = 40_000;
 /// Length of the texts for which a member of its own takes more than it saves.
 const OVERHEAD_LENGTH: usize = 8_000;
 
+/// Length of all members of a module, in lengths of the module, above which it stays whole: its members would repeat
+/// metadata. Small modules may have more.
+const MAX_GROWTH: usize = 4;
+const MIN_LIMIT: usize = 1 << 20;
+
 /// A member in textual form.
 #[derive(Debug)]
 pub struct TextMember {
@@ -33,13 +38,25 @@ pub fn members(
 ) -> (Vec<TextMember>, Vec<(usize, Unsplit)>) {
     let groups = groups(modules, options);
     let (mut members, mut unsplit) = (Vec::new(), Vec::new());
+    let mut lengths = vec![0; modules.len()];
     for group in groups {
         let first = members.len();
         for index in 0..group[0].len() {
             let mut places = Vec::from_iter(group.iter().map(|unit| unit[index]));
             places.sort_unstable();
-            if let Err(reason) = add(modules, &places, options, &mut members, first) {
-                unsplit.push((places[0].0, reason));
+            let module = places[0].0;
+            let limit = (MAX_GROWTH * modules[module].length).max(MIN_LIMIT);
+            if lengths[module] > limit {
+                continue;
+            }
+            match add(modules, &places, options, &mut members, first) {
+                Ok(length) => {
+                    lengths[module] += length;
+                    if lengths[module] > limit {
+                        unsplit.push((module, Unsplit("its members would repeat too much")));
+                    }
+                }
+                Err(reason) => unsplit.push((module, reason)),
             }
         }
     }
@@ -50,7 +67,7 @@ pub fn members(
 fn groups(prepared: &[Prepared<'_>], options: Options) -> Vec<Vec<SharedUnit>> {
     let mut keys: HashMap<u64, usize> = HashMap::new();
     let mut shared: Vec<SharedUnit> = Vec::new();
-    for (module, Prepared { source, units }) in prepared.iter().enumerate() {
+    for (module, Prepared { source, units, .. }) in prepared.iter().enumerate() {
         let header = header_hash(source, options);
         for (position, unit) in units.units.iter().enumerate() {
             let mut hasher = DefaultHasher::new();
@@ -71,7 +88,7 @@ fn groups(prepared: &[Prepared<'_>], options: Options) -> Vec<Vec<SharedUnit>> {
         }
     }
     let length = |(module, position): (usize, usize)| -> usize {
-        let Prepared { source, units } = &prepared[module];
+        let Prepared { source, units, .. } = &prepared[module];
         let unit = units.units[position].iter();
         unit.map(|id| source.module.globals[*id].text.len()).sum()
     };
@@ -124,18 +141,18 @@ fn cut(
     }
 }
 
-/// Adds the member of a module, unless another module has an equal one.
+/// Adds the member of a module, unless another module has an equal one. Returns its length.
 fn add(
     prepared: &[Prepared<'_>],
     places: &[(usize, usize)],
     options: Options,
     members: &mut Vec<TextMember>,
     first_of_group: usize,
-) -> Result<()> {
+) -> Result<usize> {
     let Some(&(module, first)) = places.first() else {
-        return Ok(());
+        return Ok(0);
     };
-    let Prepared { source, units } = &prepared[module];
+    let Prepared { source, units, .. } = &prepared[module];
     let mut definitions = Vec::new();
     for &(_, position) in places {
         definitions.extend(&units.units[position]);
@@ -150,11 +167,12 @@ fn add(
         Constructors::Elsewhere
     };
     let text = member(source, &definitions, constructors, options)?;
+    let length = text.len();
     let module_entry = (module, first);
     for known in &mut members[first_of_group..] {
         if known.text == text {
             known.modules.push(module_entry);
-            return Ok(());
+            return Ok(length);
         }
     }
     let globals = definitions.iter().map(|id| &source.module.globals[*id]);
@@ -167,7 +185,7 @@ fn add(
         modules: vec![module_entry],
         name: name.trim_matches('"').to_owned(),
     });
-    Ok(())
+    Ok(length)
 }
 
 /// Hash of what all members of a module have.

@@ -7,6 +7,7 @@ use gpustub_superarchive::{
     Binding, Input, Layer, LayerId, MemberPosition, View, bitcode_producer, definitions, is_bitcode,
 };
 
+use super::global::Linkage;
 use super::groups::{self, TextMember};
 use super::llvm::{Llvm, release_in};
 use super::prepared::{MARKER, Prepared};
@@ -93,6 +94,13 @@ impl SplitBitcode {
                 Err(reason) => modules[*index].reason = Some(reason.0.to_owned()),
             }
         }
+        for (index, module) in &prepared {
+            if is_defined_twice(layers, &modules[*index].places, module) {
+                let reason = "another member of its layer defines one of its symbols";
+                modules[*index].reason = Some(reason.to_owned());
+            }
+        }
+        prepared.retain(|(index, _)| modules[*index].reason.is_none());
         let (indices, prepared): (Vec<usize>, Vec<Prepared<'_>>) = prepared.into_iter().unzip();
         let (members, reasons) = groups::members(&prepared, options);
         for (position, reason) in reasons {
@@ -262,13 +270,41 @@ fn is_overridden_in_part(
     })
 }
 
+/// Whether another member of a layer defines a symbol of a module, too, and not by the one-definition rule. Within the
+/// module its own one is meant; members would get the first one of the layer.
+fn is_defined_twice(
+    layers: &[Layer<'_>],
+    places: &[(usize, usize)],
+    prepared: &Prepared<'_>,
+) -> bool {
+    let module = &prepared.source.module;
+    let is_odr = |name: &&[u8]| {
+        let name = format!("@{}", String::from_utf8_lossy(name));
+        let global = module.global(&name).map(|id| &module.globals[id]);
+        global.is_some_and(|global| global.linkage == Linkage::Odr)
+    };
+    places.iter().any(|&(layer, position)| {
+        let members = &layers[layer].members;
+        let names = members[position].symbols.iter().map(|symbol| &*symbol.name);
+        let names: HashSet<&[u8]> = names.filter(|name| !is_odr(name)).collect();
+        let mut others = members
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| *index != position);
+        others.any(|(_, member)| {
+            let mut symbols = member.symbols.iter();
+            symbols.any(|symbol| names.contains(&*symbol.name))
+        })
+    })
+}
+
 /// Name of a member with this first definition.
 fn file_name(symbol: &str) -> String {
     /// Maximum length of a name: file systems have 255 bytes.
     const MAX: usize = 200;
     let mut name = String::new();
     for letter in symbol.chars().take(MAX) {
-        name.push(if letter == '/' || letter.is_control() {
+        name.push(if matches!(letter, '/' | '\\') || letter.is_control() {
             '_'
         } else {
             letter

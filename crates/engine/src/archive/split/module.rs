@@ -111,7 +111,7 @@ impl<'t> Module<'t> {
             _ if part.starts_with("module asm ") => {
                 return Err(Unsplit("inline assembly outside functions"));
             }
-            [b'^', ..] => return Err(Unsplit("a ThinLTO summary")),
+            [b'^', ..] => return Err(Unsplit("a summary for link-time optimization")),
             _ => return Err(UNKNOWN_LINE),
         }
         Ok(())

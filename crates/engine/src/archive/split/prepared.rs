@@ -14,6 +14,8 @@ use super::units::{self, Units};
 pub(super) struct Prepared<'t> {
     pub(super) source: Source<'t>,
     pub(super) units: Units,
+    /// Length of the text.
+    pub(super) length: usize,
 }
 
 impl<'t> Prepared<'t> {
@@ -24,6 +26,9 @@ impl<'t> Prepared<'t> {
         let attributes: HashMap<u32, Option<String>> = attributes
             .map(|(group, text)| (*group, attribute_group(text, options)))
             .collect();
+        if has_assembly_of_kept_definitions(&module) {
+            return Err(Unsplit("inline assembly that names a definition"));
+        }
         let index = Index::new(&module, &attributes);
         units::withdraw_copies(&mut module, &index);
         let mut units = Units::new(&module, &index);
@@ -45,7 +50,11 @@ impl<'t> Prepared<'t> {
             described,
             shared: std::mem::take(&mut units.shared),
         };
-        Ok(Self { source, units })
+        Ok(Self {
+            source,
+            units,
+            length: text.len(),
+        })
     }
 }
 
@@ -88,13 +97,37 @@ fn has_global_address_space(module: &Module<'_>) -> bool {
         .any(|part| part.strip_prefix('G').is_some_and(|number| number != "0"))
 }
 
-/// Name of the symbol of the member with the constructors: no two modules of a program define the same symbols.
+/// Whether inline assembly names a definition that is marked as used for it: no reference says so.
+fn has_assembly_of_kept_definitions(module: &Module<'_>) -> bool {
+    let lists = module.special.iter().filter(|special| !special.is_run());
+    let kept = lists.flat_map(|special| special.globals.iter().flatten());
+    let kept = Vec::from_iter(kept.map(|id| module.globals[*id].name[1..].trim_matches('"')));
+    if kept.is_empty() {
+        return false;
+    }
+    let functions = module.globals.iter();
+    let mut functions = functions.filter(|global| global.kind == Kind::Function);
+    functions.any(|function| {
+        let mut calls = function.text.split(" asm ").skip(1);
+        calls.any(|call| {
+            // Quotes in a string are written `\22`.
+            let assembly = call.split('"').nth(1).unwrap_or_default();
+            let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$');
+            let mut words =
+                assembly.split(|letter: char| !letter.is_ascii() || !is_part(letter as u8));
+            words.any(|word| kept.contains(&word))
+        })
+    })
+}
+
+/// Name of the symbol of the member with the constructors. Modules of a program with the same definitions differ in the
+/// names of their local ones, such as `_GLOBAL__sub_I_file.cpp`.
 fn marker(module: &Module<'_>) -> String {
     let globals = module.globals.iter();
     let mut names = Vec::from_iter(
         globals
-            .filter(|g| g.is_definition && !g.linkage.is_local())
-            .map(|g| g.name),
+            .filter(|global| global.is_definition && !global.may_be_copied)
+            .map(|global| global.name),
     );
     names.sort_unstable();
     // FNV-1a: the same in each release of Rust.

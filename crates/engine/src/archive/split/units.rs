@@ -97,9 +97,17 @@ impl Units {
         let mut root = None;
         for special in &module.special {
             for &id in special.globals.iter().flatten() {
-                if is_single(id) && (special.is_run() || globals[id].linkage.is_local()) {
+                let is_kept = special.is_run()
+                    || special.name == "@llvm.used"
+                    || globals[id].linkage.is_local();
+                if is_single(id) && is_kept {
                     sets.join(id, *root.get_or_insert(id));
                 }
+            }
+        }
+        for id in (0..globals.len()).filter(|id| is_single(*id)) {
+            if globals[id].is_found_by_section() {
+                sets.join(id, *root.get_or_insert(id));
             }
         }
         let mut units: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
