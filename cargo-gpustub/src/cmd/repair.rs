@@ -10,6 +10,8 @@ mod output;
 mod plan;
 
 use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
+use std::thread;
 
 use gpustub_check::gpu_file::{gpu_file, is_system};
 use gpustub_check::{ContainerKind, FlawKind};
@@ -55,6 +57,10 @@ pub fn run(options: &cli::Repair, shell: &mut Shell) -> Result<bool> {
         }
     }
     output::refuse_to_replace(&repairs, options)?;
+    let jobs = options
+        .jobs
+        .or_else(|| thread::available_parallelism().ok())
+        .unwrap_or(NonZeroUsize::MIN);
     for repair in &repairs {
         show_plan(repair, options, shell);
         if !options.dry_run {
@@ -64,7 +70,7 @@ pub fn run(options: &cli::Repair, shell: &mut Shell) -> Result<bool> {
                 status.show(|| stub.file.clone());
                 stubs.push(stub.compile()?);
             }
-            output::write(repair, &stubs, &shell.status_line("Writing"))?;
+            output::write(repair, &stubs, jobs, &shell.status_line("Writing"))?;
             show_written(repair, shell);
         }
     }

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Cursor;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::Command;
 
@@ -99,7 +100,7 @@ fn no_file_is_added_twice() {
         changes
             .removed
             .extend(removed.iter().map(|path| path.to_string()));
-        wheel.rewrite(changes, &mut Cursor::new(Vec::new()))
+        wheel.rewrite(changes, &mut Cursor::new(Vec::new()), NonZeroUsize::MIN)
     };
     for added in [path, "acme/PRESENT.so"] {
         let error = rewrite(added, &[]).unwrap_err().to_string();

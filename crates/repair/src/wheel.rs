@@ -4,16 +4,16 @@
 //! Times, attributes and the order of files stay. rawzip's writer would add a data descriptor to each file and
 //! a second time to its header, so the records are written here (APPNOTE.TXT 4.3.7 and 4.3.12).
 
+mod deflate;
 mod writers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Take, Write};
+use std::num::NonZeroUsize;
 use std::ops::Range;
 
-use flate2::Compression;
 use flate2::read::DeflateDecoder;
-use flate2::write::DeflateEncoder;
 use gpustub_check::read::Zip;
 use gpustub_check::wheel::is_dist_info;
 use rawzip::{CompressionMethod, ZipArchiveEntryWayfinder, ZipSliceArchive};
@@ -176,7 +176,8 @@ impl Wheel {
         }
     }
 
-    /// Writes the wheel with changes. `RECORD` has the hash of each changed and new file.
+    /// Writes the wheel with changes. `RECORD` has the hash of each changed and new file. At most `jobs` threads compress
+    /// them; a job needs 4 MiB.
     ///
     /// # Errors
     ///
@@ -185,6 +186,7 @@ impl Wheel {
         &self,
         mut changes: Changes<'_>,
         out: &mut (impl Write + Seek),
+        jobs: NonZeroUsize,
     ) -> io::Result<()> {
         let record_entry = self.record_entry()?;
         if let Some(path) = (changes.added.keys()).find(|path| self.keeps(path, &changes.removed)) {
@@ -195,6 +197,7 @@ impl Wheel {
             out,
             directory: Vec::new(),
             count: 0,
+            jobs,
         };
         for entry in &self.entries {
             if changes.removed.contains(&entry.name) {
@@ -290,6 +293,7 @@ struct WheelWriter<'a, W> {
     out: &'a mut W,
     directory: Vec<u8>,
     count: u16,
+    jobs: NonZeroUsize,
 }
 
 impl<W: Write + Seek> WheelWriter<'_, W> {
@@ -338,7 +342,7 @@ impl<W: Write + Seek> WheelWriter<'_, W> {
                 counter: &mut counter,
             })?,
             _ => {
-                let mut encoder = DeflateEncoder::new(&mut *self.out, Compression::default());
+                let mut encoder = deflate::Encoder::new(&mut *self.out, self.jobs);
                 write(&mut CountingWriter {
                     out: &mut encoder,
                     counter: &mut counter,

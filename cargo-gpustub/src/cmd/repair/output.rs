@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use gpustub_check::read::Zip;
@@ -156,10 +157,15 @@ fn is_ours(path: &Path) -> bool {
     read_link_facts(&bytes).is_ok_and(|facts| facts.needed.iter().any(|name| is_stub_file(name)))
 }
 
-/// Writes the output of a repair.
-pub fn write(repair: &PlannedRepair, stubs: &[Vec<u8>], status: &StatusLine) -> Result<()> {
+/// Writes the output of a repair. At most `jobs` threads compress files.
+pub fn write(
+    repair: &PlannedRepair,
+    stubs: &[Vec<u8>],
+    jobs: NonZeroUsize,
+    status: &StatusLine,
+) -> Result<()> {
     match &repair.input.source {
-        Source::Wheel { path, wheel } => write_wheel(repair, path, wheel, stubs, status),
+        Source::Wheel { path, wheel } => write_wheel(repair, path, wheel, stubs, jobs, status),
         Source::Files(files) => {
             for (name, path) in files.iter().filter(|(name, _)| !is_left_out(repair, name)) {
                 status.show(|| name.clone());
@@ -181,6 +187,7 @@ fn write_wheel(
     path: &Path,
     wheel: &Wheel,
     stubs: &[Vec<u8>],
+    jobs: NonZeroUsize,
     status: &StatusLine,
 ) -> Result<()> {
     let mut changes = Changes::default();
@@ -217,7 +224,7 @@ fn write_wheel(
         if repair.plan.images.is_empty() {
             return io::copy(&mut File::open(path)?, out).map(drop);
         }
-        wheel.rewrite(changes, out)
+        wheel.rewrite(changes, out, jobs)
     })
 }
 
