@@ -316,7 +316,7 @@ fn offload_binaries_in_host_objects_are_named() -> Result<()> {
             &build_view(dir, path)?,
             &[
                 "warning[no-symbols]: layer `h`: the device code of `h.o` for gfx1100, gfx90a is in an offload binary of clang",
-                "`llvm-offload-binary` (before LLVM 22: `clang-offload-packager`)",
+                "`--unpack`",
             ],
         );
     }
