@@ -87,7 +87,8 @@ impl Bases {
                 if !is_settled[member] && !is_base && !bases.is_ordinary[member] {
                     bases.bases[member] = base;
                 }
-                if base.is_none() {
+                // It may have a base by another name.
+                if base.is_none() && bases.bases[member].is_none() {
                     by_name.insert(name, member);
                     by_position.insert(place, member);
                 }

@@ -75,6 +75,38 @@ fn compressed(default: Option<ViewId>) -> Vec<u8> {
     bytes_of(&plan)
 }
 
+/// Contents with a base that have another name in a later view are no base themselves.
+#[test]
+fn bases_have_no_base() -> Result<()> {
+    let contents = contents();
+    let mut request = request(&contents, None);
+    let views: [&[(&str, usize)]; 4] = [
+        &[("cos", 1)],
+        &[("cos", 2)],
+        &[("cosine", 2), ("tiny", 0)],
+        &[("cosine", 3), ("tiny", 0)],
+    ];
+    (request.layers, request.views) = views
+        .into_iter()
+        .enumerate()
+        .map(|(index, members)| {
+            let members = members.iter().map(|&(name, content)| Input {
+                name: name.as_bytes().into(),
+                data: &contents[content],
+                symbols: Vec::new(),
+            });
+            let view = View {
+                name: format!("gfx{index}"),
+                layers: vec![LayerId(index)],
+            };
+            (Layer::new("cos", members.collect()), view)
+        })
+        .unzip();
+    let plan = Plan::compressed(&request).map_err(|error| format!("{error:?}"))?;
+    verify(&SuperArchive::parse(&bytes_of(&plan))?)?;
+    Ok(())
+}
+
 #[test]
 fn members_of_hidden_views_are_compressed() -> Result<()> {
     let contents = contents();
