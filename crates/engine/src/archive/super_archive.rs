@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use gpustub_core::diag::{
-    Diagnostic, EMPTY_LAYER, IO_ERROR, LAYER_CONFLICT, LIMIT_EXCEEDED, MISSING_BUILD_FEATURE,
+    Code, Diagnostic, EMPTY_LAYER, IO_ERROR, LAYER_CONFLICT, LIMIT_EXCEEDED, MISSING_BUILD_FEATURE,
     NO_SYMBOLS, NONCANONICAL_BITCODE, OVERRIDE_MAY_BE_INLINED, UNSPLIT_BITCODE,
 };
 use gpustub_core::directives::Directive;
@@ -183,38 +183,29 @@ const MAX_REASONS: usize = 4;
 
 /// Reports bitcode modules without a canonical form, once for each layer and reason.
 pub fn not_canonical(layers: &[Layer<'_>], canonical: &CanonicalBitcode) -> Vec<Diagnostic> {
-    // The first member of each layer and reason, and the number of members.
-    let mut members: BTreeMap<(LayerId, String), (MemberPosition, usize)> = BTreeMap::new();
-    for unchanged in &canonical.unchanged {
-        let (_, count) = members
-            .entry((unchanged.layer, unchanged.reason.to_string()))
-            .or_insert((unchanged.member, 0));
-        *count += 1;
-    }
-    let mut warnings = Vec::new();
-    for ((layer, reason), (first, count)) in members {
-        let layer = &layers[layer.0];
-        let name = String::from_utf8_lossy(&layer.members[first.0].name);
-        let message = format!(
-            "layer `{}`: `{name}`{} stays as it is: {reason}",
-            layer.name,
-            and_more(count - 1)
-        );
-        warnings.push(
-            Diagnostic::warning(&NONCANONICAL_BITCODE, message)
-                .help("families share it only where it is byte for byte the same"),
-        );
-    }
-    warnings
+    let modules = canonical.unchanged.iter();
+    let modules = modules.map(|module| (module.layer, module.member, module.reason.to_string()));
+    unchanged(layers, modules, &NONCANONICAL_BITCODE, "stays as it is")
 }
 
 /// Reports bitcode modules that are not split, once for each layer and reason.
 pub fn unsplit(layers: &[Layer<'_>], split: &SplitBitcode) -> Vec<Diagnostic> {
-    let mut members: BTreeMap<(LayerId, &str), (MemberPosition, usize)> = BTreeMap::new();
-    for module in &split.unsplit {
-        let (_, count) = members
-            .entry((module.layer, &module.reason))
-            .or_insert((module.member, 0));
+    let modules = split.unsplit.iter();
+    let modules = modules.map(|module| (module.layer, module.member, module.reason.clone()));
+    unchanged(layers, modules, &UNSPLIT_BITCODE, "is not split")
+}
+
+/// Warnings about members and the reasons why they are unchanged.
+fn unchanged(
+    layers: &[Layer<'_>],
+    modules: impl Iterator<Item = (LayerId, MemberPosition, String)>,
+    code: &'static Code,
+    predicate: &str,
+) -> Vec<Diagnostic> {
+    // The first member of each layer and reason, and the number of members.
+    let mut members: BTreeMap<(LayerId, String), (MemberPosition, usize)> = BTreeMap::new();
+    for (layer, member, reason) in modules {
+        let (_, count) = members.entry((layer, reason)).or_insert((member, 0));
         *count += 1;
     }
     let mut warnings = Vec::new();
@@ -222,12 +213,12 @@ pub fn unsplit(layers: &[Layer<'_>], split: &SplitBitcode) -> Vec<Diagnostic> {
         let layer = &layers[layer.0];
         let name = String::from_utf8_lossy(&layer.members[first.0].name);
         let message = format!(
-            "layer `{}`: `{name}`{} is not split: {reason}",
+            "layer `{}`: `{name}`{} {predicate}: {reason}",
             layer.name,
             and_more(count - 1)
         );
         warnings.push(
-            Diagnostic::warning(&UNSPLIT_BITCODE, message)
+            Diagnostic::warning(code, message)
                 .help("families share it only where it is byte for byte the same"),
         );
     }
