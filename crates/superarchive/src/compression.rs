@@ -78,10 +78,10 @@ impl Bases {
                 if pool.contents[member].original.is_some() {
                     continue;
                 }
-                let place = (view.members.len(), position);
+                let shape = (view.members.len(), position);
                 let base = by_name
                     .get(name)
-                    .or_else(|| by_position.get(&place))
+                    .or_else(|| by_position.get(&shape))
                     .copied();
                 let is_base = base.is_none_or(|base| base == member);
                 if !is_settled[member] && !is_base && !bases.is_ordinary[member] {
@@ -90,7 +90,7 @@ impl Bases {
                 // It may have a base by another name.
                 if base.is_none() && bases.bases[member].is_none() {
                     by_name.insert(name, member);
-                    by_position.insert(place, member);
+                    by_position.insert(shape, member);
                 }
                 is_settled[member] = true;
             }

@@ -40,7 +40,7 @@ impl Decompressed {
     ///
     /// # Errors
     ///
-    /// Those of [`Contents::data`].
+    /// The errors of [`Contents::data`].
     pub fn data<'d>(&'d self, contents: &Contents<'d>) -> Result<&'d [u8], Error> {
         match self.bytes.get(&contents.index()) {
             Some(bytes) => Ok(bytes),
@@ -53,7 +53,7 @@ impl Decompressed {
 ///
 /// # Errors
 ///
-/// Those of [`SuperArchive::verify`] and [`Decompressed::add`].
+/// The errors of [`SuperArchive::verify`] and [`Decompressed::add`].
 pub fn verify(archive: &SuperArchive<'_>) -> Result<(), Error> {
     archive.verify()?;
     for contents in archive.contents() {

@@ -66,7 +66,7 @@ impl<'r, 'd> Plan<'r, 'd> {
     ///
     /// # Errors
     ///
-    /// Those of [`Plan::new`].
+    /// The errors of [`Plan::new`].
     #[cfg(feature = "zstd")]
     pub fn compressed(request: &'r Request<'d>) -> Result<Self, WriteError<'r>> {
         Self::with_frames(request, &|pool, views| {

@@ -273,9 +273,9 @@ fn undefined_functions_of_a_module_are_named() -> Result<()> {
         );
     }
     project.edit("tip/waves/wave.hip", "no_value", "top_value")?;
-    let other = plain_kernel("scale").replace("*out = N", "*out = other()");
-    let other = other.replace("extern", "__device__ int other();\nextern");
-    project.write("tip/plain/scale.hip", &other)?;
+    let kernel = plain_kernel("scale").replace("*out = N", "*out = other()");
+    let kernel = kernel.replace("extern", "__device__ int other();\nextern");
+    project.write("tip/plain/scale.hip", &kernel)?;
     let refused = project.refused(&["build", "-p", "tip"])?;
     for part in [
         "error[compiler-error]: clang cannot compile plain/scale.hip for AMD",

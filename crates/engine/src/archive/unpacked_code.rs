@@ -356,12 +356,12 @@ impl Fault {
         container: &Container<'_>,
     ) -> Box<Diagnostic> {
         let member = String::from_utf8_lossy(member);
-        let place = format!("layer `{}`: {} in `{member}`", layer.name, container.format);
+        let subject = format!("layer `{}`: {} in `{member}`", layer.name, container.format);
         Box::new(match self {
-            Self::Damaged => Diagnostic::error(&MALFORMED_LIBRARY, format!("{place} is damaged"))
+            Self::Damaged => Diagnostic::error(&MALFORMED_LIBRARY, format!("{subject} is damaged"))
                 .help("compile or unpack the file again"),
             Self::Compressed(method) => {
-                let message = format!("{place} cannot be decompressed ({method})");
+                let message = format!("{subject} cannot be decompressed ({method})");
                 Diagnostic::error(&MALFORMED_LIBRARY, message).help(
                     "if it is intact, write the archive with `cargo gpustub archive build`, or compile without \
                      `--offload-compress`",
@@ -369,7 +369,7 @@ impl Fault {
             }
             Self::TooLarge => Diagnostic::error(
                 &LIMIT_EXCEEDED,
-                format!("{place}: more than 4 GiB of compressed code"),
+                format!("{subject}: more than 4 GiB of compressed code"),
             )
             .help("unpack fewer libraries at once"),
         })

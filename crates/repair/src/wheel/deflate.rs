@@ -12,7 +12,7 @@ use flate2::{Compress, Compression, FlushCompress, Status};
 /// Size of a block: a dictionary fills in a 32nd of it, and each job holds two or three.
 const BLOCK_SIZE: usize = 1 << 20;
 
-/// How far deflate refers back (RFC 1951, 2).
+/// Distance up to which deflate refers back (RFC 1951, 2).
 const WINDOW_SIZE: usize = 32 << 10;
 
 /// Compresses what is written.

@@ -39,7 +39,7 @@ pub fn member(
     Ok(member.out)
 }
 
-/// Where the constructors of the module are.
+/// Place of the module's constructors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Constructors {
     /// In this member, which is the only one.

@@ -17,7 +17,7 @@ pub enum Linkage {
     Private,
     Internal,
     AvailableExternally,
-    /// Of the one-definition rule: `linkonce_odr`, `weak_odr`.
+    /// Linkages of the one-definition rule: `linkonce_odr`, `weak_odr`.
     Odr,
     /// `llvm.used` and the like.
     Appending,

@@ -287,11 +287,11 @@ fn is_defined_twice(
         let members = &layers[layer].members;
         let names = members[position].symbols.iter().map(|symbol| &*symbol.name);
         let names: HashSet<&[u8]> = names.filter(|name| !is_odr(name)).collect();
-        let mut others = members
+        let mut siblings = members
             .iter()
             .enumerate()
             .filter(|(index, _)| *index != position);
-        others.any(|(_, member)| {
+        siblings.any(|(_, member)| {
             let mut symbols = member.symbols.iter();
             symbols.any(|symbol| names.contains(&*symbol.name))
         })

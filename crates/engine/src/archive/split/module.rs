@@ -40,7 +40,7 @@ pub struct Special<'t> {
     pub elements: Vec<&'t str>,
     /// Positions of the functions and variables of each element.
     pub globals: Vec<Vec<usize>>,
-    /// What follows the last element: the section.
+    /// Text after the last element: the section.
     pub rest: &'t str,
 }
 

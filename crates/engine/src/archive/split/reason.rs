@@ -1,4 +1,4 @@
-//! How modules are split, and why they are not.
+//! Options of a split, and reasons against it.
 
 /// Reason why a module is not split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -6,7 +6,7 @@ pub(super) struct Unsplit(pub(super) &'static str);
 
 pub(super) type Result<T> = std::result::Result<T, Unsplit>;
 
-/// How members are written.
+/// Form of the members.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Options {
     /// Without the processor, source file name and producer, as canonical bitcode.

@@ -1,4 +1,4 @@
-//! What the parts of a module refer to, and hashes of their contents.
+//! References of the parts of a module, and hashes of their contents.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,7 +7,7 @@ use super::global::Global;
 use super::lexer::{Lexer, Token};
 use super::module::{Module, is_number};
 
-/// What a text refers to, each once, in the order of the text.
+/// References of a text, each once, in its order.
 #[derive(Debug, Default, Clone)]
 pub struct References {
     /// Positions of functions, variables and aliases.
@@ -26,7 +26,7 @@ pub struct References {
 /// References of all parts of a module.
 #[derive(Debug, Default)]
 pub struct Index {
-    /// Of each definition, and of each declaration.
+    /// References of each definition, and of each declaration.
     pub definitions: Vec<References>,
     pub declarations: Vec<References>,
     pub types: Vec<References>,

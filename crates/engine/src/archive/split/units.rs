@@ -70,17 +70,17 @@ impl Units {
             let tied = used
                 .iter()
                 .filter(|used| is_alias || globals[**used].linkage.is_local());
-            for &other in tied.chain(blocks).filter(|other| is_single(**other)) {
-                sets.join(id, other);
+            for &used in tied.chain(blocks).filter(|used| is_single(**used)) {
+                sets.join(id, used);
             }
-            for other in local_nodes.globals(nodes, index) {
-                sets.join(id, other);
+            for local in local_nodes.globals(nodes, index) {
+                sets.join(id, local);
             }
             if let Some(node) = global.associated {
-                let others = index.nodes.get(&node).map(|node| &node.globals[..]);
-                for &other in others.unwrap_or_default() {
-                    if is_single(other) {
-                        sets.join(id, other);
+                let targets = index.nodes.get(&node).map(|node| &node.globals[..]);
+                for &target in targets.unwrap_or_default() {
+                    if is_single(target) {
+                        sets.join(id, target);
                     }
                 }
             }
@@ -170,11 +170,11 @@ impl LocalNodes {
 
     /// Local definitions that some nodes refer to.
     fn globals(&self, nodes: &[u32], index: &Index) -> Vec<usize> {
-        let (mut found, mut known) = (Vec::new(), HashSet::new());
+        let (mut globals, mut known) = (Vec::new(), HashSet::new());
         let mut pending = Vec::from_iter(nodes.iter().copied());
         while let Some(node) = pending.pop() {
             if self.nodes.contains(&node) && known.insert(node) {
-                found.extend(self.locals.get(&node).into_iter().flatten());
+                globals.extend(self.locals.get(&node).into_iter().flatten());
                 pending.extend(
                     index
                         .nodes
@@ -184,7 +184,7 @@ impl LocalNodes {
                 );
             }
         }
-        found
+        globals
     }
 }
 
