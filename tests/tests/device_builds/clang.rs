@@ -177,8 +177,7 @@ fn heavy_archives_of_clangs_older_driver_are_linked() -> Result<()> {
     compile("--offload-new-driver")?;
     let refused = run(&mut cargo(&project, BUILD)?)?;
     let message = "has device code for sm_80, sm_90 in an offload binary of clang";
-    let help =
-        "also takes objects of nvcc -rdc=true, and of clang --no-offload-new-driver -fgpu-rdc";
+    let help = "takes objects of nvcc -rdc=true, and of clang --no-offload-new-driver -fgpu-rdc";
     assert!(
         refused.stderr.contains(message) && refused.stderr.contains(help),
         "{}",
