@@ -224,6 +224,30 @@ fn each_byte_at_its_extremes() {
     assert!((all / 2..all).contains(&readable), "{readable} of {all}");
 }
 
+/// Names that are part of the import tables, and change with them.
+#[test]
+#[ignore = "needs clang, lld and llvm 19: ./tests/run"]
+fn each_field_with_addresses_of_import_tables() {
+    let mut bytes = small().to_vec();
+    let optional = u32::from_le_bytes(*bytes[60..].first_chunk().unwrap()) as usize + 24;
+    // The directories of imports and delayed imports, and the addresses of names in their first entries.
+    let names = [(1, 12), (13, 4)].map(|(directory, name)| {
+        let directory = optional + 112 + 8 * directory;
+        u32::from_le_bytes(*bytes[directory..].first_chunk().unwrap()) + name
+    });
+    let mut edits = 0;
+    for offset in 0..bytes.len() - 4 {
+        let original: [u8; 4] = *bytes[offset..].first_chunk().unwrap();
+        // A symbol's name follows a number of two bytes.
+        for address in names.into_iter().flat_map(|name| name - 3..=name) {
+            bytes[offset..offset + 4].copy_from_slice(&address.to_le_bytes());
+            edits += usize::from(edit(&bytes));
+        }
+        bytes[offset..offset + 4].copy_from_slice(&original);
+    }
+    assert!(edits > 0, "no copy can be edited");
+}
+
 #[test]
 #[ignore = "needs clang, lld and llvm 19: ./tests/run"]
 fn overwritten_copies() {

@@ -150,8 +150,11 @@ impl<'d> EditablePe<'d> {
         let pieces = patch
             .apply(self.bytes)
             .ok_or_else(|| wrong("the patch has parts that are not in the image"))?;
-        let edited = PeImage::read::<ImageNtHeaders64>(Source::Pieces(&pieces))
-            .map_err(|_| wrong("the edited image cannot be read"))?;
+        // A name or an entry that is part of another one changes with it, into any bytes.
+        let overlap = EditProblem::Malformed("tables overlap");
+        let Ok(edited) = PeImage::read::<ImageNtHeaders64>(Source::Pieces(&pieces)) else {
+            return Err(overlap);
+        };
         let replaced = |dlls: &[PeImport<'_>], original: &[PeImport<'_>]| {
             (dlls.iter().zip(original)).all(|(dll, original)| {
                 !is_replaced(request, original.dll) || dll.dll == request.stub
@@ -167,11 +170,7 @@ impl<'d> EditablePe<'d> {
         let is_same = inspection(&edited) == self.expected(request)?
             && edited.exports == self.image.exports
             && edited.name == self.image.name;
-        if !is_same {
-            // A name or an entry that is part of another one, too.
-            return Err(EditProblem::Malformed("tables overlap"));
-        }
-        Ok(())
+        if is_same { Ok(()) } else { Err(overlap) }
     }
 }
 
