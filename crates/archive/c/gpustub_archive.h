@@ -43,6 +43,23 @@ enum gpustub_archive_status {
     GPUSTUB_ARCHIVE_CHANGED = -8
 };
 
+/* Returns a text for a status, for messages: "super-archive is malformed". Never NULL. */
+static inline const char *gpustub_archive_status_text(int status) {
+    switch (status) {
+    case GPUSTUB_ARCHIVE_OK: return "success";
+    case GPUSTUB_ARCHIVE_NONE: return "no such view, symbol or index";
+    case GPUSTUB_ARCHIVE_NOT_AN_ARCHIVE: return "not an archive";
+    case GPUSTUB_ARCHIVE_NO_VIEWS: return "archive without the views of a super-archive";
+    case GPUSTUB_ARCHIVE_UNSUPPORTED: return "super-archive requires a newer reader";
+    case GPUSTUB_ARCHIVE_MALFORMED: return "super-archive is malformed";
+    case GPUSTUB_ARCHIVE_MOVED: return "super-archive changed: a member was moved";
+    case GPUSTUB_ARCHIVE_COMPRESSED: return "contents of the super-archive are compressed";
+    case GPUSTUB_ARCHIVE_DECOMPRESSION: return "contents of the super-archive cannot be decompressed";
+    case GPUSTUB_ARCHIVE_CHANGED: return "super-archive changed";
+    default: return "unknown status";
+    }
+}
+
 /* Parts of the tables, in the order of the file. */
 enum gpustub_archive_part {
     GPUSTUB_ARCHIVE_CONTENTS,

@@ -58,6 +58,30 @@ fn clang_compiles_it_without_warnings() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn each_status_has_a_text() -> Result<()> {
+    let scratch = scratch()?;
+    let directory = scratch.path();
+    let source = "#include <gpustub_archive.h>\n#include <stdio.h>\n\
+        int main(void) { for (int i = -9; i <= 2; i++) puts(gpustub_archive_status_text(i)); return 0; }";
+    fs::write(directory.join("texts.c"), source)?;
+    let mut compiler = Command::new("cc");
+    let compiler = compiler
+        .current_dir(directory)
+        .args(STRICT)
+        .arg("-I")
+        .arg(include());
+    succeed(compiler.args(["texts.c", "-o", "texts"]))?;
+    let output = Command::new(directory.join("texts")).output()?;
+    let text = String::from_utf8(output.stdout)?;
+    let texts = Vec::from_iter(text.lines());
+    let known: BTreeSet<&str> = texts[1..11].iter().copied().collect();
+    assert_eq!(known.len(), 10, "{texts:#?}");
+    assert_eq!([texts[0], texts[11]], ["unknown status"; 2], "{texts:#?}");
+    assert!(!known.contains(texts[0]), "{texts:#?}");
+    Ok(())
+}
+
 /// Big-endian, and 32 bits.
 #[test]
 #[ignore = "needs cross compilers and qemu-user: ./tests/run"]
