@@ -132,6 +132,15 @@ fn archive_build_keeps_what_cannot_be_unpacked() {
     };
     let printed = build("libplain.a");
     assert!(printed.contains("warning[nothing-unpacked]"), "{printed}");
+    let (_, printed) = ends(
+        0,
+        directory,
+        &["archive", "build", "-o", "all.a", "--split", "libplain.a"],
+    );
+    assert!(
+        printed.contains("warning[unsplit-bitcode]: the inputs have no modules of LLVM bitcode"),
+        "{printed}"
+    );
     // A bundle whose code is cut off.
     let mut bundle = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
     let id = b"hip-amdgcn-amd-amdhsa--gfx90a";

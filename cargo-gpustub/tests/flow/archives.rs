@@ -366,9 +366,8 @@ fn canonical_bitcode_is_shared() {
     let build_canonical = [&build[..], &["--canonical-bitcode"]].concat();
     let (_, err) = ends(0, directory, &build_canonical);
     assert!(err.contains("all.a: 2 views, 1 member, "), "{err}");
-    let reported =
-        "note: 2 bitcode modules contain no processor name: compile them with -mcpu and -mattr";
-    assert!(err.contains(reported), "{err}");
+    let note = "note: the bitcode contains no processor name: compile it with -mcpu and -mattr";
+    assert!(err.contains(note), "{err}");
 
     // In a wrapper: its magic, its version, offset and size of the module, and a processor.
     let module = fs::read(directory.join("gfx906/f.bc")).unwrap();
@@ -381,7 +380,7 @@ fn canonical_bitcode_is_shared() {
     let (_, err) = ends(0, directory, &build_canonical);
     let reported = "warning[noncanonical-bitcode]: layer `gfx906`: `f.bc` stays as it is: module is in a wrapper";
     assert!(err.contains(reported), "{err}");
-    assert!(err.contains("note: 1 bitcode modules"), "{err}");
+    assert!(err.contains(note), "{err}");
 }
 
 /// The members are those that linkers see, so that overrides stay carried out.

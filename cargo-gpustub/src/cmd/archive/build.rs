@@ -64,9 +64,10 @@ pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
     let split = if spec.split {
         let status = shell.status_line("Building");
         let output = slashes(&options.output);
-        status.show(|| format!("{output}: splitting modules of bitcode"));
+        let progress = |step| status.show(|| format!("{output}: {step}"));
         let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-        SplitBitcode::from_layers(&layers, &views, spec.canonical, &Env::from_process(), jobs)
+        let env = Env::from_process();
+        SplitBitcode::from_layers(&layers, &views, spec.canonical, &env, jobs, &progress)
     } else {
         Ok(SplitBitcode::default())
     };
@@ -126,11 +127,8 @@ pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
     if let Some(note) = nothing_shared(&plan, &request, &spec) {
         spec.report(None, note, shell)?;
     }
-    if spec.canonical {
-        let count = canonical.count();
-        shell.note(format!(
-            "{count} bitcode modules contain no processor name: compile them with -mcpu and -mattr"
-        ));
+    if canonical.count() > 0 {
+        shell.note("the bitcode contains no processor name: compile it with -mcpu and -mattr");
     }
     Ok(true)
 }

@@ -192,7 +192,9 @@ pub fn not_canonical(layers: &[Layer<'_>], canonical: &CanonicalBitcode) -> Vec<
 pub fn unsplit(layers: &[Layer<'_>], split: &SplitBitcode) -> Vec<Diagnostic> {
     let modules = split.unsplit.iter();
     let modules = modules.map(|module| (module.layer, module.member, module.reason.clone()));
-    unchanged(layers, modules, &UNSPLIT_BITCODE, "is not split")
+    let mut warnings = unchanged(layers, modules, &UNSPLIT_BITCODE, "is not split");
+    warnings.extend(split.nothing_split());
+    warnings
 }
 
 /// Warnings about members and the reasons why they are unchanged.
@@ -412,7 +414,7 @@ pub(crate) fn build(
     };
     let split = if archive.split {
         // One process at a time: cargo counts the build script as one job.
-        SplitBitcode::from_layers(&layers, &views, archive.canonical_bitcode, env, 1)
+        SplitBitcode::from_layers(&layers, &views, archive.canonical_bitcode, env, 1, &|_| ())
             .map_err(in_table)?
     } else {
         SplitBitcode::default()

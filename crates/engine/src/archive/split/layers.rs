@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use gpustub_core::diag::Diagnostic;
+use gpustub_core::diag::{Diagnostic, UNSPLIT_BITCODE};
 use gpustub_superarchive::{
     Binding, Input, Layer, LayerId, MemberPosition, View, bitcode_producer, definitions, is_bitcode,
 };
@@ -23,6 +23,8 @@ pub struct SplitBitcode {
     modules: HashMap<(usize, usize), Vec<usize>>,
     /// Modules that stay whole.
     pub unsplit: Vec<UnsplitModule>,
+    /// Whether there was nothing to split.
+    is_without_modules: bool,
 }
 
 /// A module that stays whole.
@@ -44,7 +46,7 @@ struct Module<'d> {
 }
 
 impl SplitBitcode {
-    /// Splits the modules of layers, by up to `jobs` processes at a time.
+    /// Splits the modules of layers, by up to `jobs` processes at a time. `progress` is called with what is done.
     ///
     /// # Errors
     ///
@@ -55,12 +57,16 @@ impl SplitBitcode {
         is_canonical: bool,
         env: &Env,
         jobs: usize,
+        progress: &dyn Fn(String),
     ) -> Result<Self, Box<Diagnostic>> {
         let mut modules = distinct_modules(layers);
         let producers = modules.iter().map(|module| bitcode_producer(module.data));
         let releases = producers.map(|producer| producer.as_deref().and_then(release_in));
         let Some(release) = releases.map(Option::unwrap_or_default).max() else {
-            return Ok(Self::default());
+            return Ok(Self {
+                is_without_modules: true,
+                ..Self::default()
+            });
         };
         let llvm = Llvm::find(env, release)?;
         let options = Options {
@@ -79,8 +85,10 @@ impl SplitBitcode {
         }
         let mut split = Self::default();
         let mut texts = Vec::new();
+        let count = modules.len();
         for (index, module) in modules.iter_mut().enumerate() {
             if module.reason.is_none() {
+                progress(format!("reading module {} of {count}", index + 1));
                 match llvm.disassemble(module.data) {
                     Ok(text) => texts.push((index, text)),
                     Err(reason) => module.reason = Some(reason),
@@ -88,7 +96,12 @@ impl SplitBitcode {
             }
         }
         let mut prepared = Vec::new();
-        for (index, text) in &texts {
+        for (position, (index, text)) in texts.iter().enumerate() {
+            progress(format!(
+                "splitting module {} of {}",
+                position + 1,
+                texts.len()
+            ));
             match Prepared::read(text, options) {
                 Ok(module) => prepared.push((*index, module)),
                 Err(reason) => modules[*index].reason = Some(reason.0.to_owned()),
@@ -108,7 +121,7 @@ impl SplitBitcode {
         }
         drop(prepared);
         drop(texts);
-        split.assemble(&llvm, &members, &indices, &mut modules, jobs);
+        split.assemble(&llvm, &members, &indices, &mut modules, jobs, progress);
         for module in modules {
             for (layer, member) in module.places {
                 if let Some(reason) = &module.reason {
@@ -132,10 +145,13 @@ impl SplitBitcode {
         indices: &[usize],
         modules: &mut [Module<'_>],
         jobs: usize,
+        progress: &dyn Fn(String),
     ) {
+        let count = members.len();
+        let progress = |index| progress(format!("writing member {} of {count}", index + 1));
         let texts = Vec::from_iter(members.iter().map(|member| &member.text[..]));
         let mut of_module: HashMap<usize, Vec<(usize, usize)>> = HashMap::new();
-        for (member, module) in members.iter().zip(llvm.assemble(&texts, jobs)) {
+        for (member, module) in members.iter().zip(llvm.assemble(&texts, jobs, &progress)) {
             let module = module.unwrap_or_else(|reason| {
                 for (position, _) in &member.modules {
                     modules[indices[*position]]
@@ -207,6 +223,17 @@ impl SplitBitcode {
             });
         }
         split_layers
+    }
+
+    /// A warning if there was no module to split.
+    pub fn nothing_split(&self) -> Option<Diagnostic> {
+        self.is_without_modules.then(|| {
+            Diagnostic::warning(
+                &UNSPLIT_BITCODE,
+                "the inputs have no modules of LLVM bitcode to split",
+            )
+            .help("remove `split`: objects and SPIR-V are not split")
+        })
     }
 
     /// Number of members for all split modules.

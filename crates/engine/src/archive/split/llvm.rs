@@ -82,13 +82,19 @@ impl Llvm {
         String::from_utf8(bytes).map_err(|_| "its names are not text".to_owned())
     }
 
-    /// Modules for texts, by several processes at a time.
-    pub fn assemble(&self, texts: &[&str], jobs: usize) -> Vec<Result<Vec<u8>, String>> {
+    /// Modules for texts, by several processes at a time. `progress` is called with the position of a text, not of each.
+    pub fn assemble(
+        &self,
+        texts: &[&str],
+        jobs: usize,
+        progress: &dyn Fn(usize),
+    ) -> Vec<Result<Vec<u8>, String>> {
         let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-        let work = || {
+        let work = |progress: &dyn Fn(usize)| {
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 let Some(text) = texts.get(index) else { return };
+                progress(index);
                 let output = run(
                     Command::new(&self.assembler).args(["-o", "-"]),
                     text.as_bytes(),
@@ -101,9 +107,9 @@ impl Llvm {
         };
         std::thread::scope(|scope| {
             for _ in 1..jobs.min(texts.len()) {
-                scope.spawn(work);
+                scope.spawn(|| work(&|_| ()));
             }
-            work();
+            work(progress);
         });
         let mut results = results.into_inner().unwrap_or_default();
         results.sort_by_key(|(index, _)| *index);
