@@ -456,4 +456,7 @@ pub struct Man {
     /// Command, such as `export stubs` [default: the tool itself]
     #[arg(value_name = "COMMAND")]
     pub command: Vec<String>,
+    /// Write the pages of all commands to this directory
+    #[arg(long, value_name = "DIR", conflicts_with = "command")]
+    pub out_dir: Option<PathBuf>,
 }

@@ -194,3 +194,24 @@ fn recipes_for_ci_run() {
         assert_eq!(shell(&directory, line).0, Some(1), "{line}");
     }
 }
+
+#[test]
+fn manual_pages_of_all_commands_are_written() {
+    let work = tempfile::tempdir().unwrap();
+    let (_, err) = ends(0, work.path(), &["man", "--out-dir", "pages"]);
+    let files = fs::read_dir(work.path().join("pages")).unwrap();
+    let names = files.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names = Vec::from_iter(names);
+    assert!(
+        err.contains(&format!("Created pages: {} manual pages", names.len())),
+        "{err}"
+    );
+    for (file, command) in [
+        ("cargo-gpustub.1", &["man"][..]),
+        ("cargo-gpustub-export-stubs.1", &["man", "export", "stubs"]),
+    ] {
+        assert!(names.iter().any(|name| name == file), "{names:?}");
+        let page = fs::read_to_string(work.path().join("pages").join(file)).unwrap();
+        assert_eq!(page, ends(0, work.path(), command).0);
+    }
+}
