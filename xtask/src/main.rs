@@ -9,6 +9,7 @@ mod library;
 mod manifests;
 mod recipes;
 mod reference;
+mod release;
 mod repository;
 
 use std::process::ExitCode;
@@ -78,6 +79,12 @@ const TASKS: &[Task] = &[
         about: "regenerate the schema and the reference pages of docs/, or compare them",
         usage: "[--check]",
         run: reference::run,
+    },
+    Task {
+        name: "release",
+        about: "check that the tree can be released, and publish its packages",
+        usage: "[--dry-run]",
+        run: release::run,
     },
 ];
 

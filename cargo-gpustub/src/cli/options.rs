@@ -15,9 +15,21 @@ use crate::cli::values::{
 /// `init`.
 #[derive(Debug, Args)]
 pub struct Init {
+    /// Write a job for the checks of a CI service, too: github, gitlab
+    #[arg(long, value_name = "SERVICE", hide_possible_values = true)]
+    pub ci: Option<CiService>,
     /// Selected packages.
     #[command(flatten)]
     pub cargo: Selection,
+}
+
+/// A service whose jobs `init` writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CiService {
+    /// GitHub Actions
+    Github,
+    /// GitLab CI/CD
+    Gitlab,
 }
 
 /// `sync`.
@@ -456,4 +468,7 @@ pub struct Man {
     /// Command, such as `export stubs` [default: the tool itself]
     #[arg(value_name = "COMMAND")]
     pub command: Vec<String>,
+    /// Write the pages of all commands to this directory
+    #[arg(long, value_name = "DIR", conflicts_with = "command")]
+    pub out_dir: Option<PathBuf>,
 }

@@ -1,6 +1,8 @@
-//! `cargo gpustub init`: creates a `GpuStub.toml`.
+//! `cargo gpustub init`: creates a `GpuStub.toml`, and a job for a CI service.
 
-use gpustub_workspace::display_path::display_path;
+use std::path::Path;
+
+use gpustub_workspace::display_path::{display_path, slashes};
 use gpustub_workspace::edit::gpustub_toml;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::ops::{self, Operation};
@@ -8,22 +10,68 @@ use gpustub_workspace::shell::Shell;
 use gpustub_workspace::tables::FILE;
 use gpustub_workspace::workspace::{Depth, Workspace, directory};
 
-use crate::cli;
+use crate::cli::{self, CiService};
 
 /// Runs the command.
 pub fn run(options: &cli::Init, shell: &mut Shell) -> Result<bool> {
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
     let package = workspace.selected_package(|_| true)?;
     let path = directory(package).join(FILE);
-    let display_path = display_path(&path);
-    if path.exists() {
-        return Err(Error::new(format!("`{display_path}` already exists"))
-            .help("add libraries to it with `cargo gpustub add <library>`"));
+    let mut operations = Vec::new();
+    if !path.exists() {
+        let display_path = display_path(&path);
+        operations.push(Operation::write(path, display_path, gpustub_toml::new())?);
+    } else if options.ci.is_none() {
+        return Err(
+            Error::new(format!("`{}` already exists", display_path(&path)))
+                .help("add libraries to it with `cargo gpustub add <library>`"),
+        );
     }
-    let operation = Operation::write(path, display_path, gpustub_toml::new())?;
-    ops::apply(&[operation], |operation| {
+    operations.extend(
+        options
+            .ci
+            .map(|service| job(service, workspace.root()))
+            .transpose()?,
+    );
+    ops::apply(&operations, |operation| {
         shell.status(operation.verb(), &operation.display_path)
     })?;
     shell.note("next: `cargo gpustub add <library>`");
     Ok(true)
+}
+
+/// The file of a job that checks the workspace in a directory. Services read it from the root of the repository.
+fn job(service: CiService, workspace: &Path) -> Result<Operation> {
+    let repository = workspace
+        .ancestors()
+        .find(|path| path.join(".git").exists());
+    let repository = repository.unwrap_or(workspace);
+    let (file, text) = match service {
+        CiService::Github => (
+            ".github/workflows/gpustub.yml",
+            include_str!("init/github.yml"),
+        ),
+        CiService::Gitlab => (".gitlab-ci.yml", include_str!("init/gitlab.yml")),
+    };
+    let inner = workspace.strip_prefix(repository).unwrap_or(workspace);
+    let inner = slashes(inner);
+    let text = if inner.is_empty() {
+        // The lines that change to the workspace.
+        text.replace("defaults:\n  run:\n    working-directory: .\n", "")
+            .replace("    - cd .\n", "")
+    } else {
+        text.replace(
+            "working-directory: .",
+            &format!("working-directory: {inner}"),
+        )
+        .replace("- cd .", &format!("- cd {inner}"))
+    };
+    let path = repository.join(file);
+    let display_path = display_path(&path);
+    if path.exists() {
+        return Err(Error::new(format!("`{display_path}` already exists")).help(
+            "add the job by hand: https://github.com/gpustub/gpustub/blob/main/docs/check.md#in-ci",
+        ));
+    }
+    Operation::write(path, display_path, text)
 }

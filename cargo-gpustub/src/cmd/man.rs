@@ -1,9 +1,14 @@
 //! `cargo gpustub man`: manual pages, generated from the definition of the command line.
 
 use std::fmt::Write;
+use std::fs;
+use std::path::Path;
 
+use clap::Command;
 use gpustub_core::suggest::nearest;
+use gpustub_workspace::display_path::slashes;
 use gpustub_workspace::error::{Error, Result};
+use gpustub_workspace::output::number;
 use gpustub_workspace::shell::Shell;
 
 use crate::cli;
@@ -15,17 +20,46 @@ pub fn run(options: &cli::Man, shell: &mut Shell) -> Result<bool> {
     for name in &options.command {
         command = command.find_subcommand(name).ok_or_else(|| {
             let error = Error::new(format!("unknown command `{name}`"));
-            let commands = command.get_subcommands().map(clap::Command::get_name);
+            let commands = command.get_subcommands().map(Command::get_name);
             match nearest(name, commands) {
                 Some(command) => error.help(format!("did you mean `{command}`?")),
                 None => error.help("`cargo gpustub --help` lists the commands"),
             }
         })?;
     }
-    // A page contains the complete help, including the listing of commands.
+    match &options.out_dir {
+        None => shell.data(page(command, &options.command)?)?,
+        Some(directory) => {
+            fs::create_dir_all(directory).map_err(|e| Error::io("create", directory, &e))?;
+            let count = write_pages(command, &mut Vec::new(), directory)?;
+            let pages = number(count, "manual page");
+            shell.status("Created", format!("{}: {pages}", slashes(directory)));
+        }
+    }
+    Ok(true)
+}
+
+/// Writes the pages of a command and of those below it, and returns their number.
+fn write_pages(command: &Command, path: &mut Vec<String>, directory: &Path) -> Result<usize> {
+    let names = std::iter::once("cargo-gpustub").chain(path.iter().map(String::as_str));
+    let file = directory.join(Vec::from_iter(names).join("-") + ".1");
+    fs::write(&file, page(command, path)?).map_err(|e| Error::io("write", &file, &e))?;
+    let mut count = 1;
+    for subcommand in command.get_subcommands() {
+        if !subcommand.is_hide_set() {
+            path.push(subcommand.get_name().to_owned());
+            count += write_pages(subcommand, path, directory)?;
+            path.pop();
+        }
+    }
+    Ok(count)
+}
+
+/// The page of a command. It contains the complete help, including the listing of commands.
+fn page(command: &Command, path: &[String]) -> Result<Vec<u8>> {
     let mut name = "cargo-gpustub".to_owned();
     let mut usage = "cargo gpustub".to_owned();
-    for subcommand in &options.command {
+    for subcommand in path {
         let _ = write!(name, "-{subcommand}");
         let _ = write!(usage, " {subcommand}");
     }
@@ -40,6 +74,5 @@ pub fn run(options: &cli::Man, shell: &mut Shell) -> Result<bool> {
         .title(title)
         .render(&mut text)
         .map_err(|error| Error::new(format!("could not write the manual page: {error}")))?;
-    shell.data(text)?;
-    Ok(true)
+    Ok(text)
 }

@@ -194,3 +194,59 @@ fn recipes_for_ci_run() {
         assert_eq!(shell(&directory, line).0, Some(1), "{line}");
     }
 }
+
+/// The jobs that `init --ci` writes, of a workspace in a directory of its repository.
+#[test]
+fn jobs_for_ci_services_run() {
+    let work = tempfile::tempdir().unwrap();
+    let directory = work.path().join("demo");
+    demo(&directory);
+    for (service, file, key) in [
+        ("github", ".github/workflows/gpustub.yml", "- run: "),
+        ("gitlab", ".gitlab-ci.yml", "    - "),
+    ] {
+        for repository in [work.path(), &directory] {
+            fs::create_dir(repository.join(".git")).unwrap();
+            ends(0, &directory, &["init", "--ci", service]);
+            let (_, err) = ends(101, &directory, &["init", "--ci", service]);
+            assert!(err.contains(&format!("{file}` already exists")), "{err}");
+            ends(0, &directory, &["sync"]);
+            let text = fs::read_to_string(repository.join(file)).unwrap();
+            let is_inner = text.contains("working-directory: demo\n") || text.contains("cd demo\n");
+            assert_eq!(is_inner, repository == work.path(), "{text}");
+            let commands = text
+                .lines()
+                .filter_map(|line| line.trim_start().strip_prefix(key.trim_start()));
+            let commands = commands.filter(|line| line.starts_with("cargo gpustub "));
+            let commands = Vec::from_iter(commands);
+            assert_eq!(commands.len(), 2, "{text}");
+            for command in commands {
+                let (code, output) = shell(&directory, command);
+                assert_eq!(code, Some(0), "{command}: {output}");
+            }
+            fs::remove_file(repository.join(file)).unwrap();
+            fs::remove_dir(repository.join(".git")).unwrap();
+        }
+    }
+}
+
+#[test]
+fn manual_pages_of_all_commands_are_written() {
+    let work = tempfile::tempdir().unwrap();
+    let (_, err) = ends(0, work.path(), &["man", "--out-dir", "pages"]);
+    let files = fs::read_dir(work.path().join("pages")).unwrap();
+    let names = files.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names = Vec::from_iter(names);
+    assert!(
+        err.contains(&format!("Created pages: {} manual pages", names.len())),
+        "{err}"
+    );
+    for (file, command) in [
+        ("cargo-gpustub.1", &["man"][..]),
+        ("cargo-gpustub-export-stubs.1", &["man", "export", "stubs"]),
+    ] {
+        assert!(names.iter().any(|name| name == file), "{names:?}");
+        let page = fs::read_to_string(work.path().join("pages").join(file)).unwrap();
+        assert_eq!(page, ends(0, work.path(), command).0);
+    }
+}
