@@ -114,6 +114,13 @@ int loader_dlinfo(void *handle, int request, void *result)
     return get_function(DLINFO, &function) ? function(handle, request, result) : -1;
 }
 
+/* Returns the address of the process's dlsym; 0: there is none. */
+uintptr_t address_of_dlsym(void)
+{
+    uintptr_t address;
+    return get_function(DLSYM, &address) ? address : 0;
+}
+
 char *loader_dlerror(void)
 {
     static char none[] = "a static program: build the stubs with -DGPUSTUB_LINK_LOADER=1";
