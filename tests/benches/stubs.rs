@@ -174,7 +174,10 @@ impl Bench {
         let (plan, diagnostics) = plan(&manifest, &target, &inputs);
         assert!(!has_errors(&diagnostics), "{diagnostics:?}");
         gpustub_engine::write_sources(&dir, &render(&plan)).expect("sources are written");
-        let tools = Toolchain::find(&target, TRIPLE, &dir, None, None).expect("a C compiler");
+        // As in the profiles of programs that are shipped.
+        let tools = Toolchain::find(&target, TRIPLE, &dir, None, None)
+            .expect("a C compiler")
+            .optimised();
         tools
             .static_library(&dir, &dir.join("libgpustub_stubs.a"), Index::Write)
             .expect("the sources compile");
