@@ -45,6 +45,19 @@ fn names(nm: &str) -> Vec<&str> {
 }
 
 #[test]
+fn optimised_profiles_have_a_smaller_run_time() {
+    let sizes = ["0", "3"].map(|level| {
+        let manifest = "schema = 1\n[stub.opencl]\n";
+        let mut package = Package::new(&format!("level-{level}"), manifest);
+        package.set("OPT_LEVEL", level);
+        package.output();
+        let object = package.dir.join("out/gpustub/gpustub_runtime.o");
+        fs::metadata(object).unwrap().len()
+    });
+    assert!(sizes[1] < sizes[0] * 3 / 4, "{sizes:?}");
+}
+
+#[test]
 fn static_stubs_are_an_archive_with_empty_stand_ins() {
     // A directory of its own for the run of stubs_compile_behind_a_forced_header.
     #[allow(

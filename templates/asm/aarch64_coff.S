@@ -116,7 +116,7 @@ gpustub1_slow:
  ldr x0, [x14]                  // the library
  ldrsw x9, [x15, #8]
  ldrh w9, [x15, x9]
- mov w10, #40
+ mov w10, #28                   // SPEC_SIZE
  ldr x11, [x0, #8]
  madd x1, x9, x10, x11          // its spec
  add x3, sp, #16

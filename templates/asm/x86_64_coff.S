@@ -89,7 +89,7 @@ gpustub1_slow:
  movq (%r11), %rcx              /* the library */
  movslq 8(%rax), %rdx
  movzwl (%rax,%rdx), %edx
- imulq $40, %rdx
+ imulq $28, %rdx                /* SPEC_SIZE */
  addq 8(%rcx), %rdx             /* its spec */
  leaq 0x20(%rsp), %r9
  call *gpustub1_entries+8(%rip)

@@ -8,13 +8,12 @@
 #define SLOT_INFO     8
 #define SLOT_CODE     12
 #define LIBRARY_SPECS 8
-#define SPEC_SIZE     40
 #else
 #define SLOT_INFO     4
 #define SLOT_CODE     8
 #define LIBRARY_SPECS 4
-#define SPEC_SIZE     28
 #endif
+#define SPEC_SIZE     28
 /* Mask of the reason in slot.code: slots are aligned to 8 and trampolines to 16, so that three bits are free.
  * gpustub1_slow answers a call of a slot with a reason without saving vector registers. */
 #define SLOT_REASON 7

@@ -122,20 +122,20 @@ static void *resolve_target(struct slot *slot, const struct library *library,
 }
 
 /* Points every slot of a part at its function, or writes the reason why there is none. Most functions are
- * bound under their own name, whatever the version: for them this loop is little more than dlsym, since it
- * is the time of a first call. */
-static void bind_part(const struct part *part, const struct result *result, struct counts *counts)
+ * bound under their own name, whatever the version: for them this loop is little more than the lookup, since
+ * it is the time of a first call. */
+static void bind_part(const struct part *part, const struct result *result,
+                      const struct symbol_table *table, struct counts *counts)
 {
     const struct library *library = part->library;
-    void *handle = result->handle;
     int watched = trace_mode() != TRACE_OFF;
     int bound = 0;
     for (struct slot *slot = part->first; slot < part->last; slot++) {
         const struct spec *spec = slot_spec(slot, library);
         void *target;
-        if (handle && !spec->abi_entries_len && !spec->abi_bounded && !spec->hook &&
+        if (table->handle && !spec->abi_entries_len && !spec->abi_bounded && !spec->hook &&
             !spec->symbol_version && !spec->fallback_symbol) {
-            target = find_symbol(handle, slot_name(slot));
+            target = find_function(table, slot_name(slot));
             if (target && is_own_trampoline(slot, target))
                 target = NULL;
             if (target)
@@ -159,8 +159,9 @@ static void bind_slots(const struct library_state *state, struct result *result)
     __atomic_add_fetch(&active_binders, 1, __ATOMIC_SEQ_CST);
     if (!__atomic_load_n(&result->is_bound, __ATOMIC_SEQ_CST)) {
         struct counts counts = {0, 0, 0, 0, 0};
+        const struct symbol_table table = open_symbol_table(result->handle);
         FOR_EACH_PART (part, state)
-            bind_part(part, result, &counts);
+            bind_part(part, result, &table, &counts);
         __atomic_store_n(&result->bound, counts.bound, __ATOMIC_RELAXED);
         __atomic_store_n(&result->renamed, counts.renamed, __ATOMIC_RELAXED);
         __atomic_store_n(&result->adapted, counts.adapted, __ATOMIC_RELAXED);

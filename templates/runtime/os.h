@@ -37,8 +37,8 @@ INTERNAL char *cached_file(const char *name, const char **objection);
 /* toolkit_version.c */
 INTERNAL int32_t toolkit_major(const struct library *library, const char *path);
 
-/* library.c: the loader. system.h has find_symbol(handle, name), the system's own function: binding calls it for every
- * stub. */
+/* library.c: the loader. system.h has find_symbol(handle, name), the system's own function, and for binding, which looks
+ * up every stub, open_symbol_table(handle) and find_function(table, name). */
 INTERNAL void *open_library(const char *name, enum role role);
 INTERNAL void *loaded_library(const char *name);
 INTERNAL char *open_error(const char *name, size_t size, int *is_short);

@@ -73,10 +73,13 @@ void *resolve_slot(const struct slot *slot, const struct library *library,
         return NULL;
     }
     target = lookup_symbol(result->handle, slot, binding->name,
-                           binding->name == own ? spec->symbol_version : NULL);
+                           binding->name == own && spec->symbol_version
+                               ? library->abi_texts + spec->symbol_version
+                               : NULL);
     if (!target && spec->fallback_symbol) {
-        *binding = (struct binding){.name = spec->fallback_symbol, .reason = FUNCTION_MISSING};
-        target = lookup_symbol(result->handle, slot, spec->fallback_symbol, NULL);
+        *binding = (struct binding){.name = library->abi_texts + spec->fallback_symbol,
+                                    .reason = FUNCTION_MISSING};
+        target = lookup_symbol(result->handle, slot, binding->name, NULL);
     }
     if (target && spec->hook == HOOK_DATA && !measure_data(binding, slot, spec, target))
         return NULL;

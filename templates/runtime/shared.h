@@ -275,8 +275,9 @@ struct spec {
                                       overlap */
     int32_t value;                 /* HOOK_DATA: number of bytes */
     int32_t status_if_missing;
-    const char *symbol_version;    /* ELF symbol version to bind; NULL: the default version */
-    const char *fallback_symbol;   /* bound where the library lacks the function; NULL: nothing */
+    /* Offsets in library.abi_texts. */
+    uint32_t symbol_version;       /* ELF symbol version to bind; 0: the default version */
+    uint32_t fallback_symbol;      /* bound where the library lacks the function; 0: nothing */
 };
 
 /* A library as one package declares it. The library itself is `state`: all packages share it. */
@@ -319,8 +320,8 @@ struct library {
                                                    probe with a result determines the toolkit */
     const struct out_param *out_params;
     const struct abi_entry *abi_entries;
-    const char *abi_texts; /* names and reasons in a row, the first one empty: no pointers, which would cost a
-                              relocation each */
+    const char *abi_texts; /* names, versions and reasons in a row, the first one empty: no pointers, which would
+                              cost a relocation each */
 };
 
 /* Called by gpustub1_slow for a slot with a reason, with the integer arguments saved. Stores frame->result,

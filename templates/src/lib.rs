@@ -89,6 +89,7 @@ templates![
     "runtime/os/unix/loader.c",
     "runtime/os/unix/process.c",
     "runtime/os/unix/python.c",
+    "runtime/os/unix/symbols.c",
     "runtime/os/unix/system.c",
     "runtime/os/unix/system.h",
     "runtime/os/unix/toolkit_version.c",

@@ -1,5 +1,6 @@
 //! Cost budgets of a stub, compared with its alternatives. `BENCHMARKS.md` has the last results of
-//! `cargo bench -p gpustub-tests --bench stubs`, which prints figures and asserts no time.
+//! `cargo bench -p gpustub-tests --bench stubs`, which prints figures and asserts no time. Words after `--`
+//! choose parts: `call`, `size`, `bind`, `start`, `linked`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -28,11 +29,22 @@ fn main() {
         sources: Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/c"),
         work,
     };
-    bench.call();
-    bench.size();
-    bench.bind();
-    bench.start();
-    bench.linked();
+    let parts: [(&str, fn(&Bench)); 5] = [
+        ("call", Bench::call),
+        ("size", Bench::size),
+        ("bind", Bench::bind),
+        ("start", Bench::start),
+        ("linked", Bench::linked),
+    ];
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let is_any_named = parts
+        .iter()
+        .any(|(name, _)| words.iter().any(|word| word == name));
+    for (name, measure) in parts {
+        if !is_any_named || words.iter().any(|word| word == name) {
+            measure(&bench);
+        }
+    }
 }
 
 struct Bench {
@@ -162,7 +174,10 @@ impl Bench {
         let (plan, diagnostics) = plan(&manifest, &target, &inputs);
         assert!(!has_errors(&diagnostics), "{diagnostics:?}");
         gpustub_engine::write_sources(&dir, &render(&plan)).expect("sources are written");
-        let tools = Toolchain::find(&target, TRIPLE, &dir, None, None).expect("a C compiler");
+        // As in the profiles of programs that are shipped.
+        let tools = Toolchain::find(&target, TRIPLE, &dir, None, None)
+            .expect("a C compiler")
+            .optimised();
         tools
             .static_library(&dir, &dir.join("libgpustub_stubs.a"), Index::Write)
             .expect("the sources compile");

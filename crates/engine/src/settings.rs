@@ -72,6 +72,12 @@ impl Settings {
             self.compiler.as_deref(),
             self.archiver.as_deref(),
         )?;
+        let is_optimised = (self.env.get("OPT_LEVEL")).is_some_and(|level| level != "0");
+        let tools = if is_optimised {
+            tools.optimised()
+        } else {
+            tools
+        };
         // Cargo sets the variable for build scripts.
         Ok(match self.env.get("RUSTC") {
             Some(rustc) => tools.with_rustc(rustc),

@@ -196,6 +196,15 @@ impl Toolchain {
         self
     }
 
+    /// Compiles for size instead of without optimisation, unless `CFLAGS` has a level: half of the bytes of the run
+    /// time, in three times the time. Not for Windows.
+    pub fn optimised(mut self) -> Self {
+        if self.family == Family::Gnu && self.target.os != "windows" {
+            self.compiler.replace_arg("-O0", "-Os");
+        }
+        self
+    }
+
     /// Compiles the sources in `dir` and puts the objects into the archive `library`.
     pub fn static_library(&self, dir: &Path, library: &Path, index: Index) -> Result<(), Error> {
         if self.target.os == "macos" {

@@ -1,6 +1,7 @@
 //! Stubs of each shipped library, bound to the real one.
 
 mod error_names;
+mod lookup;
 mod results;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -11,6 +11,9 @@ use gpustub_tests::stubs::{Machine, Stubs, plan_functions, plan_or_fail, trap_ma
 
 use super::link;
 
+/// Bytes of a stripped program with one stub; 101680 at ff0ba171, whose run time was not optimised.
+const MAX_ONE_STUB: u64 = 81_920;
+
 /// A C program that calls the functions with these numbers, and has this many slots.
 fn calling(numbers: &[usize], slots: usize) -> String {
     let declare = |n: &usize| format!("int trap{n:05}(int);\n");
@@ -113,6 +116,24 @@ pub fn loaded_bytes(program: &Path) -> Result<u64> {
             .flatten()
     });
     Ok(sizes.sum())
+}
+
+/// A stripped program with one stub of cudart and an optimised run time.
+#[test]
+#[ignore = "needs lld: ./tests/run"]
+fn one_stub_of_cudart_has_a_bound_with_lld() -> Result<()> {
+    let dir = scratch()?;
+    let manifest = "schema = 1\n[stub.cudart]\nheader-version = \"13\"\n";
+    let plan = plan_or_fail(manifest, &[], &Machine::X86_64.target())?;
+    let archive = Stubs::write(dir.path(), &plan, "cc", &["-Os".to_owned()])?.archive()?;
+    let source = "int cudaGetDeviceCount(int *);\n\
+                  int main(void) { int n; return cudaGetDeviceCount(&n) == 0; }\n";
+    let flags = ["-fuse-ld=lld", "-Wl,--gc-sections", "-s"];
+    let program = link(dir.path(), &archive, source, &flags)?;
+    let bytes = std::fs::metadata(&program)?.len();
+    println!("{bytes} bytes");
+    assert!(bytes <= MAX_ONE_STUB, "{bytes} bytes");
+    Ok(())
 }
 
 #[test]

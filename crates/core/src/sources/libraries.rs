@@ -279,7 +279,7 @@ impl SpecArrays {
         if spec.data_size > 0 {
             row.set("hook", &"HOOK_DATA");
             row.set("value", &spec.data_size);
-            row.set_string("symbol_version", spec.symbol_version.as_ref());
+            row.set_number("symbol_version", self.text(spec.symbol_version.as_ref()));
             return row.finish();
         }
         let (returns, number) = returns(&target.result(&fallback.returns));
@@ -303,9 +303,14 @@ impl SpecArrays {
             row.set("hook", &format_args!("HOOK_{}", hook_name(hook.kind)));
             row.set("hook_args", &hook.args);
         }
-        row.set_string("symbol_version", spec.symbol_version.as_ref());
-        row.set_string("fallback_symbol", spec.fallback_symbol.as_ref());
+        row.set_number("symbol_version", self.text(spec.symbol_version.as_ref()));
+        row.set_number("fallback_symbol", self.text(spec.fallback_symbol.as_ref()));
         row.finish()
+    }
+
+    /// Offset of a text; 0: `None`.
+    fn text(&mut self, text: Option<&String>) -> usize {
+        text.map_or(0, |text| self.abi_texts.offset(text))
     }
 }
 

@@ -41,6 +41,13 @@ impl Tool {
         Ok(tool)
     }
 
+    /// Replaces an argument, if there is one.
+    pub(super) fn replace_arg(&mut self, from: &str, to: &str) {
+        for arg in self.args.iter_mut().filter(|arg| *arg == from) {
+            *arg = to.into();
+        }
+    }
+
     pub(super) fn command(&self, dir: &Path) -> Command {
         self.command_with(dir, &self.args)
     }

@@ -25,6 +25,8 @@ struct dynamic read_dynamic(ElfW(Addr) base, const ElfW(Dyn) * entry)
         case DT_VERDEF: result.versions = address; break;
         case DT_VERDEFNUM: result.version_count = (size_t)entry->d_un.d_val; break;
         case DT_SONAME: soname = (size_t)entry->d_un.d_val; break;
+        case DT_FILTER:
+        case DT_AUXILIARY: result.is_filter = 1; break;
         }
     }
     if (result.strings && soname)

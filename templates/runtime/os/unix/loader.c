@@ -44,17 +44,21 @@ static const char *const function_names[LOADER_FUNCTIONS] = {
 };
 static void *functions[LOADER_FUNCTIONS]; /* atomic; NULL: not found */
 
+/* Stops at the image that has the last of the functions, since the tables of each cost time: before the libraries
+ * that were opened at run time. */
 static int visit_functions(struct dl_phdr_info *info, size_t size, void *context)
 {
     const struct dynamic image = dynamic_of(info);
     void **found = context;
+    int is_complete = 1;
     (void)size;
     for (int i = 0; i < LOADER_FUNCTIONS; i++) {
         const ElfW(Sym) *symbol = found[i] ? NULL : find_entry(&image, function_names[i], 0);
         if (symbol)
             found[i] = to_pointer((uintptr_t)(info->dlpi_addr + symbol->st_value));
+        is_complete &= found[i] || i == LIBC_DLOPEN;
     }
-    return 0;
+    return is_complete;
 }
 
 /* Looks the functions up; all threads find the same. */
@@ -108,6 +112,13 @@ int loader_dlinfo(void *handle, int request, void *result)
 {
     int (*function)(void *, int, void *);
     return get_function(DLINFO, &function) ? function(handle, request, result) : -1;
+}
+
+/* Returns the address of the process's dlsym; 0: there is none. */
+uintptr_t address_of_dlsym(void)
+{
+    uintptr_t address;
+    return get_function(DLSYM, &address) ? address : 0;
 }
 
 char *loader_dlerror(void)

@@ -4,6 +4,7 @@
 #include "dynamic.c"
 #include "image.c"
 #include "loader.c"
+#include "symbols.c"
 #include "library.c"
 #include "python.c"
 #include "toolkit_version.c"

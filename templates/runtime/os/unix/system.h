@@ -64,6 +64,29 @@ long long c17_strtoll(const char *text, char **end, int base) __asm__("strtoll")
 /* Address of a name in a library, or NULL. */
 #define find_symbol(handle, name) dlsym(handle, name)
 
+/* A library whose functions are bound (symbols.c). */
+#if defined(__GLIBC__) && !defined(GPUSTUB_LINK_LOADER)
+#define HAS_SYMBOL_TABLE 1
+struct symbol_table {
+    void *handle;
+    uintptr_t base;
+    const void *symbols;
+    const char *strings;
+    const uint16_t *versions; /* NULL: none */
+    const uint32_t *buckets, *chain;
+    uint32_t bucket_count; /* 0: only dlsym is used */
+    uint32_t first;        /* symbol of the first entry of `chain` */
+};
+INTERNAL struct symbol_table open_symbol_table(void *handle);
+INTERNAL void *find_function(const struct symbol_table *table, const char *name);
+#else
+struct symbol_table {
+    void *handle;
+};
+#define open_symbol_table(handle) ((struct symbol_table){handle})
+#define find_function(table, name) find_symbol((table)->handle, name)
+#endif
+
 /* Errors of the last call, which a stub leaves as they are. */
 struct saved_errors {
     int number;

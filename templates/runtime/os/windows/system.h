@@ -73,6 +73,13 @@ WINDOWS int FindClose(windows_handle search);
 /* Address of a name in a library, or NULL. */
 #define find_symbol(handle, name) GetProcAddress(handle, name)
 
+/* A library whose functions are bound. */
+struct symbol_table {
+    void *handle;
+};
+#define open_symbol_table(handle) ((struct symbol_table){handle})
+#define find_function(table, name) find_symbol((table)->handle, name)
+
 /* Errors of the last call, which a stub leaves as they are. */
 struct saved_errors {
     int number;

@@ -1,0 +1,10 @@
+#include "check.h"
+
+int trap_answer(void);
+
+int main(void)
+{
+    unsetenv("LD_AUDIT"); /* auditors stay */
+    FIRST_AND_WARM(CHECK(trap_answer() == 43));
+    PASSED();
+}

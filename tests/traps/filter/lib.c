@@ -1,0 +1,1 @@
+int trap_answer(void) { return 42; }
