@@ -331,7 +331,8 @@ fields! {
              `false`, programs use members in place.";
         "split": Type::Bool, false, "true",
             "`true`: each LLVM bitcode module is split into members of a few functions and variables, which \
-             families share; needs llvm-dis and llvm-as, of the modules' release or newer. Default: `false`.";
+             families share; needs llvm-dis and llvm-as, of the modules' release or newer. Build scripts need the feature \
+             `split` of gpustub-build. Default: `false`.";
         "required-features": Type::Strings, false, "[\"builtins\"]",
             "Cargo features of this package: the super-archive is written when all of them are enabled. \
              Default: none, it is always written.";
