@@ -3,7 +3,8 @@
 
 /// Type of a field's value.
 #[cfg(feature = "tools")]
-#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(PartialEq, Eq, Clone, Copy)]
 pub enum Type {
     /// A string.
     String,
@@ -37,7 +38,8 @@ pub enum Type {
 }
 
 /// A field of a section.
-#[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, Copy)]
 pub struct Field {
     /// Section that contains it: `""` (the top), `stub`, `policy`, …
     pub section: &'static str,

@@ -10,7 +10,8 @@ use crate::target::Target;
 use crate::version::{HeaderVersion, Version};
 
 /// Inputs of the planner in addition to the manifest: no file is read here.
-#[derive(Debug, Clone, Default)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, Default)]
 pub struct Inputs {
     /// The package's active cargo features; `None`: all count as on (commands outside a build).
     pub features: Option<Vec<String>>,
@@ -28,7 +29,8 @@ pub struct Inputs {
 }
 
 /// One function of a library, or data that the stub has a copy of.
-#[derive(Debug, PartialEq, Eq, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(PartialEq, Eq, Clone)]
 pub struct Function {
     /// The exported name.
     pub name: String,
@@ -37,7 +39,8 @@ pub struct Function {
 }
 
 /// Properties that several functions of a library share; most share number 0, a plain status function.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Spec {
     /// Behaviour when the function cannot be called.
     pub fallback: Fallback,
@@ -56,7 +59,8 @@ pub struct Spec {
 
 /// One library of the plan: its data and all decisions about it. `{arch}` is replaced in the
 /// directories here, unlike in those of the library.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, PartialEq, Eq)]
 pub struct LibraryPlan {
     /// Data of the library.
     pub library: Cow<'static, Library>,
@@ -132,7 +136,8 @@ pub fn symbol_list_path(file: &str, path: &str) -> String {
 }
 
 /// All libraries of one image, sorted by id.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Plan {
     /// Compilation target.
     pub target: Target,
