@@ -53,8 +53,8 @@ use crate::version::Version;
 type AbiVariant = Option<u32>;
 
 /// A name, with its variants from the lowest version to the highest.
-#[cfg_attr(feature = "tools", derive(Debug))]
-#[derive(PartialEq, Eq, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone))]
+#[derive(PartialEq, Eq)]
 struct VersionedName {
     name: String,
     group: usize,
@@ -68,8 +68,8 @@ struct VersionedName {
 pub const MAX_ARGUMENTS: u8 = 6;
 
 /// Calls of one variant as calls of another.
-#[cfg_attr(feature = "tools", derive(Debug))]
-#[derive(PartialEq, Eq, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone))]
+#[derive(PartialEq, Eq)]
 struct Relation {
     group: usize,
     old: u32,
@@ -78,8 +78,8 @@ struct Relation {
     kind: RelationKind,
 }
 
-#[cfg_attr(feature = "tools", derive(Debug))]
-#[derive(PartialEq, Eq, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone))]
+#[derive(PartialEq, Eq)]
 enum RelationKind {
     /// The call is passed as it is.
     Passes,
@@ -101,8 +101,8 @@ pub enum Adapter {
 }
 
 /// ABI table of a library.
-#[cfg_attr(feature = "tools", derive(Debug))]
-#[derive(PartialEq, Eq, Clone, Default)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone))]
+#[derive(PartialEq, Eq, Default)]
 pub struct AbiTable {
     /// Versions whose headers were read, ascending.
     headers: Vec<Version>,
@@ -140,8 +140,8 @@ pub struct AbiEntry {
 }
 
 /// Mark of names that some versions have beside the names without it.
-#[cfg_attr(feature = "tools", derive(Debug))]
-#[derive(PartialEq, Eq, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone))]
+#[derive(PartialEq, Eq)]
 struct Renamed {
     mark: String,
     from: Version,

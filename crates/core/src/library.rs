@@ -38,8 +38,8 @@ pub struct LoadName {
 }
 
 /// Version probe: a string in a file that the toolkit's major follows.
-#[cfg_attr(feature = "tools", derive(Debug))]
-#[derive(PartialEq, Eq, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone))]
+#[derive(PartialEq, Eq)]
 pub enum VersionProbe {
     /// Prefix of a DT_NEEDED entry: `libcublas.so.`.
     Needed(String),
@@ -54,8 +54,8 @@ pub enum VersionProbe {
 }
 
 /// Search keys that replace those of other systems on Windows, where no directory has a fixed path.
-#[cfg_attr(feature = "tools", derive(Debug))]
-#[derive(Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone))]
+#[derive(Default, PartialEq, Eq)]
 pub struct WindowsSearch {
     /// [`Library::wheel_dirs`]: `nvidia/cu13/bin/x86_64`.
     pub wheel_dirs: Vec<String>,
@@ -77,8 +77,8 @@ pub struct Preload {
 }
 
 /// Query of the library's version after loading.
-#[cfg_attr(feature = "tools", derive(Debug))]
-#[derive(PartialEq, Eq, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone))]
+#[derive(PartialEq, Eq)]
 pub struct VersionQuery {
     /// Function that returns the version.
     pub function: String,
@@ -218,8 +218,8 @@ impl Status {
 }
 
 /// A library manifest. Every list is in order of preference.
-#[cfg_attr(feature = "tools", derive(Debug))]
-#[derive(PartialEq, Eq, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone))]
+#[derive(PartialEq, Eq)]
 pub struct Library {
     /// For example `cudart`.
     pub id: String,

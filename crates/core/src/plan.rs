@@ -1,6 +1,7 @@
 //! The plan: all decisions about the generated files, as values.
 
 use std::borrow::Cow;
+use std::ops::Deref;
 
 use crate::abi_table::AbiEntry;
 use crate::by_name::ByName;
@@ -57,13 +58,56 @@ pub struct Spec {
     pub fallback_symbol: Option<String>,
 }
 
+/// Data of a library in a plan.
+#[cfg_attr(feature = "tools", derive(Debug, Clone))]
+#[derive(PartialEq, Eq)]
+pub enum PlannedLibrary {
+    /// A shipped library as it is.
+    Shipped(&'static Library),
+    /// A user-defined library, or a shipped one with changes of `GpuStub.toml`.
+    Declared(Box<Library>),
+}
+
+#[cfg(feature = "tools")]
+impl PlannedLibrary {
+    /// The data, to change it.
+    pub fn to_mut(&mut self) -> &mut Library {
+        if let Self::Shipped(library) = *self {
+            *self = Self::Declared(Box::new(library.clone()));
+        }
+        let Self::Declared(library) = self else {
+            unreachable!("a shipped one was replaced");
+        };
+        library
+    }
+
+    /// The data, copied if they are those of a shipped library.
+    pub fn into_owned(self) -> Library {
+        match self {
+            Self::Shipped(library) => library.clone(),
+            Self::Declared(library) => *library,
+        }
+    }
+}
+
+impl Deref for PlannedLibrary {
+    type Target = Library;
+
+    fn deref(&self) -> &Library {
+        match self {
+            Self::Shipped(library) => library,
+            Self::Declared(library) => library,
+        }
+    }
+}
+
 /// One library of the plan: its data and all decisions about it. `{arch}` is replaced in the
 /// directories here, unlike in those of the library.
-#[cfg_attr(feature = "tools", derive(Debug))]
-#[derive(Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone))]
+#[derive(PartialEq, Eq)]
 pub struct LibraryPlan {
     /// Data of the library.
-    pub library: Cow<'static, Library>,
+    pub library: PlannedLibrary,
     /// Whether it is linked against. `false`: only its version is queried.
     pub stubbed: bool,
     /// Archive or shared library.
@@ -136,8 +180,8 @@ pub fn symbol_list_path(file: &str, path: &str) -> String {
 }
 
 /// All libraries of one image, sorted by id.
-#[cfg_attr(feature = "tools", derive(Debug))]
-#[derive(Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone))]
+#[derive(PartialEq, Eq)]
 pub struct Plan {
     /// Compilation target.
     pub target: Target,

@@ -68,8 +68,8 @@ impl SymbolKind {
 }
 
 /// One exported symbol.
-#[cfg_attr(feature = "tools", derive(Debug))]
-#[derive(PartialEq, Eq, Clone, Default)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone))]
+#[derive(PartialEq, Eq, Default)]
 pub struct Symbol {
     /// Name, without symbol version.
     pub name: String,
@@ -127,8 +127,8 @@ impl Symbol {
 }
 
 /// A symbol list.
-#[cfg_attr(feature = "tools", derive(Debug))]
-#[derive(PartialEq, Eq, Clone, Default)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone))]
+#[derive(PartialEq, Eq, Default)]
 pub struct SymbolList {
     /// The library's soname.
     pub soname: Option<String>,

@@ -1,7 +1,6 @@
 //! Data of the library that a stub table names: the shipped manifest with the changes of
 //! `GpuStub.toml`, or a user-defined library.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use super::Planner;
@@ -13,7 +12,7 @@ use crate::diag::{
 use crate::imports::wrong_header;
 use crate::library::{Library, Returns, Role, Status, plain_load_names};
 use crate::manifest::Stub;
-use crate::plan::symbol_list_path;
+use crate::plan::{PlannedLibrary, symbol_list_path};
 use crate::reserved::{Owner, owner};
 use crate::spanned::{Spanned, values};
 use crate::suggest::nearest;
@@ -22,11 +21,11 @@ use crate::text::join;
 
 impl Planner<'_> {
     /// Returns `None` if the library cannot be planned, which has been reported.
-    pub fn resolve(&mut self, stub: &Stub) -> Option<Cow<'static, Library>> {
+    pub fn resolve(&mut self, stub: &Stub) -> Option<PlannedLibrary> {
         let custom = &stub.custom;
         let mut library = match Library::builtin(&stub.id.value) {
-            Some(library) if custom.is_empty() => return Some(Cow::Borrowed(library)),
-            Some(library) => library.clone(),
+            Some(library) if custom.is_empty() => return Some(PlannedLibrary::Shipped(library)),
+            Some(_) => Library::read_builtin(&stub.id.value)?,
             None if self.is_described(stub) => user_defined(&stub.id.value),
             None => return None,
         };
@@ -70,7 +69,7 @@ impl Planner<'_> {
                 .outs
                 .clone_from(&outs.value);
         }
-        Some(Cow::Owned(library))
+        Some(PlannedLibrary::Declared(Box::new(library)))
     }
 
     /// Sets the result of the functions without `returns=`.
