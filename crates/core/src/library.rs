@@ -16,11 +16,12 @@ use crate::version::Version;
 
 /// Origin of a library, which decides where the run time searches for it.
 #[cfg_attr(feature = "tools", derive(Debug))]
-#[derive(PartialEq, Eq, Clone, Copy)]
+#[derive(PartialEq, Eq, Clone, Copy, Default)]
 pub enum Role {
     /// Installed with the kernel driver (libcuda, libnvidia-ml): never taken from a toolkit.
     Driver,
     /// Part of a toolkit (cudart, nvrtc): wheels, conda, toolkits.
+    #[default]
     Toolkit,
     /// A loader in front of vendors' drivers (libOpenCL): by the loader's search only. A package may bring one, which finds
     /// the same drivers.
@@ -219,7 +220,7 @@ impl Status {
 
 /// A library manifest. Every list is in order of preference.
 #[cfg_attr(feature = "tools", derive(Debug, Clone))]
-#[derive(PartialEq, Eq)]
+#[derive(PartialEq, Eq, Default)]
 pub struct Library {
     /// For example `cudart`.
     pub id: String,

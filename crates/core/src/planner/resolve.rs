@@ -10,7 +10,7 @@ use crate::diag::{
 };
 #[cfg(feature = "tools")]
 use crate::imports::wrong_header;
-use crate::library::{Library, Returns, Role, Status, plain_load_names};
+use crate::library::{Library, Returns, Status, plain_load_names};
 use crate::manifest::Stub;
 use crate::plan::{PlannedLibrary, symbol_list_path};
 use crate::reserved::{Owner, owner};
@@ -323,33 +323,11 @@ fn user_defined(id: &str) -> Library {
     Library {
         id: id.to_owned(),
         title: id.to_owned(),
-        family: String::new(),
-        role: Role::Toolkit,
         link_names: vec![id.to_owned()],
-        load_names: Default::default(),
-        wheel_dirs: Vec::new(),
-        root_env: Vec::new(),
-        roots: Vec::new(),
-        root_subdirs: Vec::new(),
-        dirs_before_loader: Vec::new(),
-        dirs_after_loader: Vec::new(),
-        preload: Vec::new(),
-        windows: Default::default(),
-        toolkit_version_from: Vec::new(),
-        independent_major: false,
-        oldest_headers: Vec::new(),
         has_32_bit: true,
-        versioned_by_soname: false,
-        driver: None,
-        version_query: None,
         // No library's success: 0 would claim that the call was made.
         status: Status::all(-1),
         status_string: format!("{id} is not available; GPUSTUB_LOG=1 shows why"),
-        errors: "",
-        fallbacks: Default::default(),
-        abi: Default::default(),
-        hooks: Default::default(),
-        fallback_symbols: Default::default(),
-        symbols: SymbolList::default(),
+        ..Library::default()
     }
 }
