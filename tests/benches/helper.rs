@@ -37,8 +37,14 @@ fn main() -> Result<()> {
             calls,
         ),
         (
-            "gpustub-build, all features",
+            "gpustub-build, all features but split and zstd",
             with(", features = [\"coff\", \"device-link\", \"macho\"]"),
+            calls,
+        ),
+        (
+            // Not `zstd`, which compiles a library in C.
+            "gpustub-build, all features but zstd",
+            with(", features = [\"coff\", \"device-link\", \"macho\", \"split\"]"),
             calls,
         ),
     ];

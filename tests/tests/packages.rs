@@ -146,27 +146,47 @@ fn missing_build_features_are_reported() -> Result<()> {
     let dir = scratch()?;
     let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text);
     let helper = repository().join("gpustub-build");
-    let cargo_toml = format!(
-        "[package]\nname = \"p\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[lib]\npath = \"lib.rs\"\n\
-         [workspace]\n[build-dependencies]\ngpustub-build = {{ path = {helper:?} }}\n"
-    );
-    write("Cargo.toml", &cargo_toml)?;
+    let cargo_toml = |features: &str| {
+        format!(
+            "[package]\nname = \"p\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[lib]\npath = \"lib.rs\"\n\
+             [workspace]\n[build-dependencies]\n\
+             gpustub-build = {{ path = {helper:?}, features = [{features}] }}\n"
+        )
+    };
+    write("Cargo.toml", &cargo_toml(""))?;
     write("build.rs", "fn main() { gpustub_build::build(); }\n")?;
     write("lib.rs", "")?;
+    let build = || {
+        let mut build = cargo(dir.path());
+        let target = target_dir().join("without-feature");
+        build.args(["check", "--quiet", "--offline", "--target-dir"]);
+        run(build.arg(target))
+    };
     for (table, feature) in [
         ("device-link.physics", "device-link"),
         ("archive.builtins", "archive"),
     ] {
         write("GpuStub.toml", &format!("schema = 1\n[{table}]\n"))?;
-        let mut build = cargo(dir.path());
-        let target = target_dir().join("without-feature");
-        build.args(["check", "--quiet", "--offline", "--target-dir"]);
-        let ran = run(build.arg(target))?;
+        let ran = build()?;
         let needs =
             format!("error[missing-build-feature]: [{table}] needs the feature `{feature}`");
         assert!(ran.stderr.contains(&needs), "{}", ran.stderr);
         let help = format!("features = [\"{feature}\"]");
         assert!(ran.stderr.contains(&help), "{}", ran.stderr);
+    }
+    write("Cargo.toml", &cargo_toml("\"archive\""))?;
+    for (key, feature) in [("split", "split"), ("compress", "zstd")] {
+        let table =
+            "[archive.builtins]\nlayers = { all = [\"lib.rs\"] }\nviews = { all = [\"all\"] }";
+        write(
+            "GpuStub.toml",
+            &format!("schema = 1\n{table}\n{key} = true\n"),
+        )?;
+        let ran = build()?;
+        let needs = format!(
+            "error[missing-build-feature]: `{key}` needs feature `{feature}`, which is disabled"
+        );
+        assert!(ran.stderr.contains(&needs), "{}", ran.stderr);
     }
     Ok(())
 }

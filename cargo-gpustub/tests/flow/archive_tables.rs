@@ -46,14 +46,26 @@ fn a_table_is_wired_and_built() {
     assert!(read(directory, "build.rs").contains("gpustub_build::build();"));
     assert_eq!(read(directory, "src/main.rs"), "fn main() {}\n");
 
-    // `zstd` has `archive`.
-    let compressed = read(directory, "GpuStub.toml") + "compress = true\n";
-    for (written, expected) in [
-        ("", "features = [\"zstd\"]"),
-        (", features = [\"zstd\"]", "features = [\"zstd\"]"),
+    // `split` and `zstd` have `archive`.
+    let plain = read(directory, "GpuStub.toml");
+    let (split, compressed) = ("split = true\n", "compress = true\n");
+    for (keys, written, expected) in [
+        (compressed, "", "features = [\"zstd\"]"),
         (
+            compressed,
+            ", features = [\"zstd\"]",
+            "features = [\"zstd\"]",
+        ),
+        (
+            compressed,
             ", features = [\"archive\"]",
             "features = [\"archive\", \"zstd\"]",
+        ),
+        (split, "", "features = [\"split\"]"),
+        (
+            "split = true\ncompress = true\n",
+            "",
+            "features = [\"split\", \"zstd\"]",
         ),
     ] {
         let line = format!(
@@ -61,15 +73,11 @@ fn a_table_is_wired_and_built() {
             repository().join("gpustub-build")
         );
         write(directory, "Cargo.toml", &manifest.replace(helper, &line));
-        write(directory, "GpuStub.toml", &compressed);
+        write(directory, "GpuStub.toml", &format!("{plain}{keys}"));
         ends(0, directory, &["sync"]);
         let manifest = read(directory, "Cargo.toml");
         assert!(manifest.contains(expected), "{manifest}");
-        write(
-            directory,
-            "GpuStub.toml",
-            compressed.trim_end_matches("compress = true\n"),
-        );
+        write(directory, "GpuStub.toml", &plain);
         ends(0, directory, &["sync", "--check"]);
     }
 

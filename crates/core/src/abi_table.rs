@@ -53,7 +53,8 @@ use crate::version::Version;
 type AbiVariant = Option<u32>;
 
 /// A name, with its variants from the lowest version to the highest.
-#[derive(Debug, PartialEq, Eq, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone))]
+#[derive(PartialEq, Eq)]
 struct VersionedName {
     name: String,
     group: usize,
@@ -67,7 +68,8 @@ struct VersionedName {
 pub const MAX_ARGUMENTS: u8 = 6;
 
 /// Calls of one variant as calls of another.
-#[derive(Debug, PartialEq, Eq, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone))]
+#[derive(PartialEq, Eq)]
 struct Relation {
     group: usize,
     old: u32,
@@ -76,7 +78,8 @@ struct Relation {
     kind: RelationKind,
 }
 
-#[derive(Debug, PartialEq, Eq, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone))]
+#[derive(PartialEq, Eq)]
 enum RelationKind {
     /// The call is passed as it is.
     Passes,
@@ -87,7 +90,8 @@ enum RelationKind {
 }
 
 /// Difference between the call of a program and that of a function of the library.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Adapter {
     /// The library's function has one more argument, which is null: its index, below
     /// [`MAX_ARGUMENTS`].
@@ -97,7 +101,8 @@ pub enum Adapter {
 }
 
 /// ABI table of a library.
-#[derive(Debug, PartialEq, Eq, Clone, Default)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone))]
+#[derive(PartialEq, Eq, Default)]
 pub struct AbiTable {
     /// Versions whose headers were read, ascending.
     headers: Vec<Version>,
@@ -135,7 +140,8 @@ pub struct AbiEntry {
 }
 
 /// Mark of names that some versions have beside the names without it.
-#[derive(Debug, PartialEq, Eq, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone))]
+#[derive(PartialEq, Eq)]
 struct Renamed {
     mark: String,
     from: Version,

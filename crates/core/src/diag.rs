@@ -9,7 +9,8 @@ use std::ops::Range;
 pub use codes::*;
 
 /// Severity of a diagnostic.
-#[derive(Debug, PartialOrd, Ord, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(PartialOrd, Ord, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// Information; the command continues.
     Note,
@@ -48,7 +49,8 @@ macro_rules! code {
 }
 
 /// A kind of diagnostic. The table [`CODES`] generates the reference and `explain`.
-#[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(PartialEq, Eq)]
 pub struct Code {
     /// Stable kebab-case name, for example `unknown-key`.
     pub id: &'static str,
@@ -60,7 +62,8 @@ pub struct Code {
 }
 
 /// A location in a file, or in a member of an archive.
-#[derive(Debug, PartialEq, Eq, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(PartialEq, Eq, Clone)]
 pub struct Origin {
     /// The file's path as the user would name it.
     pub file: String,
@@ -90,7 +93,8 @@ impl Origin {
 }
 
 /// One finding.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Kind.
     pub code: &'static Code,
@@ -199,7 +203,8 @@ pub(crate) fn insert(diagnostics: &mut Vec<Diagnostic>, diagnostic: Diagnostic) 
 }
 
 /// A position in a text. Both numbers start at 1.
-#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(PartialEq, Eq, Clone, Copy)]
 pub struct LineColumn {
     /// Line number.
     pub line: usize,

@@ -3,7 +3,8 @@
 
 /// Type of a field's value.
 #[cfg(feature = "tools")]
-#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(PartialEq, Eq, Clone, Copy)]
 pub enum Type {
     /// A string.
     String,
@@ -37,7 +38,8 @@ pub enum Type {
 }
 
 /// A field of a section.
-#[derive(Debug, Clone, Copy)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, Copy)]
 pub struct Field {
     /// Section that contains it: `""` (the top), `stub`, `policy`, …
     pub section: &'static str,
@@ -331,7 +333,8 @@ fields! {
              `false`, programs use members in place.";
         "split": Type::Bool, false, "true",
             "`true`: each LLVM bitcode module is split into members of a few functions and variables, which \
-             families share; needs llvm-dis and llvm-as, of the modules' release or newer. Default: `false`.";
+             families share; needs llvm-dis and llvm-as, of the modules' release or newer. Build scripts need the feature \
+             `split` of gpustub-build. Default: `false`.";
         "required-features": Type::Strings, false, "[\"builtins\"]",
             "Cargo features of this package: the super-archive is written when all of them are enabled. \
              Default: none, it is always written.";

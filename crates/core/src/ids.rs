@@ -33,7 +33,8 @@ macro_rules! define_id {
 }
 
 /// A list that is indexed by an [`Id`] only.
-#[derive(Debug, PartialEq, Eq, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(PartialEq, Eq, Clone)]
 pub struct IndexVec<I, T> {
     items: Vec<T>,
     id: PhantomData<fn(I)>,

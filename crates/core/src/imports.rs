@@ -14,7 +14,8 @@ use crate::library::Library;
 use crate::version::{HeaderVersion, Version};
 
 /// Recorded versions that have a name: from the first to the last of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct VersionSpan {
     /// First version; `None`: already the first recorded one.
     pub since: Option<Version>,

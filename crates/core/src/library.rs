@@ -15,11 +15,13 @@ use crate::symbols::SymbolList;
 use crate::version::Version;
 
 /// Origin of a library, which decides where the run time searches for it.
-#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(PartialEq, Eq, Clone, Copy, Default)]
 pub enum Role {
     /// Installed with the kernel driver (libcuda, libnvidia-ml): never taken from a toolkit.
     Driver,
     /// Part of a toolkit (cudart, nvrtc): wheels, conda, toolkits.
+    #[default]
     Toolkit,
     /// A loader in front of vendors' drivers (libOpenCL): by the loader's search only. A package may bring one, which finds
     /// the same drivers.
@@ -27,7 +29,8 @@ pub enum Role {
 }
 
 /// A file name to request from the loader.
-#[derive(Debug, PartialEq, Eq, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(PartialEq, Eq, Clone)]
 pub struct LoadName {
     /// The toolkit major it belongs to; `None`: an unversioned name.
     pub major: Option<u32>,
@@ -36,7 +39,8 @@ pub struct LoadName {
 }
 
 /// Version probe: a string in a file that the toolkit's major follows.
-#[derive(Debug, PartialEq, Eq, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone))]
+#[derive(PartialEq, Eq)]
 pub enum VersionProbe {
     /// Prefix of a DT_NEEDED entry: `libcublas.so.`.
     Needed(String),
@@ -51,7 +55,8 @@ pub enum VersionProbe {
 }
 
 /// Search keys that replace those of other systems on Windows, where no directory has a fixed path.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone))]
+#[derive(Default, PartialEq, Eq)]
 pub struct WindowsSearch {
     /// [`Library::wheel_dirs`]: `nvidia/cu13/bin/x86_64`.
     pub wheel_dirs: Vec<String>,
@@ -62,7 +67,8 @@ pub struct WindowsSearch {
 }
 
 /// A file that the library opens later by a bare name.
-#[derive(Debug, PartialEq, Eq, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(PartialEq, Eq, Clone)]
 pub struct Preload {
     /// Name beside the library, `libnvrtc-builtins.so.`, or below a site-packages directory,
     /// `nvidia/cuda_nvrtc/lib/libnvrtc.so.`. After a dot at the end the major follows.
@@ -72,7 +78,8 @@ pub struct Preload {
 }
 
 /// Query of the library's version after loading.
-#[derive(Debug, PartialEq, Eq, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone))]
+#[derive(PartialEq, Eq)]
 pub struct VersionQuery {
     /// Function that returns the version.
     pub function: String,
@@ -81,7 +88,8 @@ pub struct VersionQuery {
 }
 
 /// Signature and number format of a version function.
-#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(PartialEq, Eq, Clone, Copy)]
 pub enum VersionEncoding {
     /// `int f(int *v)`, `*v = 1000 * major + 10 * minor` (cuDriverGetVersion, cudaRuntimeGetVersion).
     Cuda,
@@ -98,7 +106,8 @@ pub enum VersionEncoding {
 }
 
 /// Value written through a pointer argument when the function cannot be called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OutKind {
     /// Zeros of this size in bytes. 0 is the size of a pointer.
     Zero(u32),
@@ -113,7 +122,8 @@ pub enum OutKind {
 }
 
 /// An out-parameter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Out {
     /// Index of the argument among the integer and pointer arguments, from 0.
     pub arg: u8,
@@ -125,7 +135,8 @@ pub struct Out {
 }
 
 /// Behaviour of one function that cannot be called.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Fallback {
     /// Return value.
     pub returns: Returns,
@@ -153,7 +164,8 @@ impl Fallback {
 /// Role of a function beyond a call. All but [`Self::Update`] are roles in compilers' start-up code, which calls the
 /// function before main for each module with device code. The stub answers without the library and replays the call
 /// once the library is loaded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HookKind {
     /// Opens a module: `handle f(fatbin)`.
     Open,
@@ -170,7 +182,8 @@ pub enum HookKind {
 }
 
 /// A function with a role.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hook {
     /// Role.
     pub kind: HookKind,
@@ -180,7 +193,8 @@ pub struct Hook {
 }
 
 /// Status codes of a library's API, by the reason of the failure.
-#[derive(Debug, PartialEq, Eq, Default, Clone, Copy)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(PartialEq, Eq, Default, Clone, Copy)]
 pub struct Status {
     /// The library cannot be loaded.
     pub library_missing: i32,
@@ -205,7 +219,8 @@ impl Status {
 }
 
 /// A library manifest. Every list is in order of preference.
-#[derive(Debug, PartialEq, Eq, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone))]
+#[derive(PartialEq, Eq, Default)]
 pub struct Library {
     /// For example `cudart`.
     pub id: String,

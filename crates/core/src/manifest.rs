@@ -59,7 +59,8 @@ pub fn is_device_source(path: &Path) -> bool {
 }
 
 /// One `[stub.<id>]` table.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Stub {
     /// The library's id.
     pub id: Spanned<String>,
@@ -95,7 +96,8 @@ impl Stub {
 }
 
 /// Keys of a stub table that describe a library.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct Custom {
     /// Load names by OS.
     pub load_names: ByName<Vec<Spanned<LoadName>>>,
@@ -141,7 +143,8 @@ impl Custom {
 }
 
 /// A decoded `GpuStub.toml`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct Manifest {
     /// The file's path as diagnostics name it.
     pub file: String,

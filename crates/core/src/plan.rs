@@ -1,6 +1,7 @@
 //! The plan: all decisions about the generated files, as values.
 
 use std::borrow::Cow;
+use std::ops::Deref;
 
 use crate::abi_table::AbiEntry;
 use crate::by_name::ByName;
@@ -10,7 +11,8 @@ use crate::target::Target;
 use crate::version::{HeaderVersion, Version};
 
 /// Inputs of the planner in addition to the manifest: no file is read here.
-#[derive(Debug, Clone, Default)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, Default)]
 pub struct Inputs {
     /// The package's active cargo features; `None`: all count as on (commands outside a build).
     pub features: Option<Vec<String>>,
@@ -28,7 +30,8 @@ pub struct Inputs {
 }
 
 /// One function of a library, or data that the stub has a copy of.
-#[derive(Debug, PartialEq, Eq, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(PartialEq, Eq, Clone)]
 pub struct Function {
     /// The exported name.
     pub name: String,
@@ -37,7 +40,8 @@ pub struct Function {
 }
 
 /// Properties that several functions of a library share; most share number 0, a plain status function.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Spec {
     /// Behaviour when the function cannot be called.
     pub fallback: Fallback,
@@ -54,12 +58,56 @@ pub struct Spec {
     pub fallback_symbol: Option<String>,
 }
 
+/// Data of a library in a plan.
+#[cfg_attr(feature = "tools", derive(Debug, Clone))]
+#[derive(PartialEq, Eq)]
+pub enum PlannedLibrary {
+    /// A shipped library as it is.
+    Shipped(&'static Library),
+    /// A user-defined library, or a shipped one with changes of `GpuStub.toml`.
+    Declared(Box<Library>),
+}
+
+#[cfg(feature = "tools")]
+impl PlannedLibrary {
+    /// The data, to change it.
+    pub fn to_mut(&mut self) -> &mut Library {
+        if let Self::Shipped(library) = *self {
+            *self = Self::Declared(Box::new(library.clone()));
+        }
+        let Self::Declared(library) = self else {
+            unreachable!("a shipped one was replaced");
+        };
+        library
+    }
+
+    /// The data, copied if they are those of a shipped library.
+    pub fn into_owned(self) -> Library {
+        match self {
+            Self::Shipped(library) => library.clone(),
+            Self::Declared(library) => *library,
+        }
+    }
+}
+
+impl Deref for PlannedLibrary {
+    type Target = Library;
+
+    fn deref(&self) -> &Library {
+        match self {
+            Self::Shipped(library) => library,
+            Self::Declared(library) => library,
+        }
+    }
+}
+
 /// One library of the plan: its data and all decisions about it. `{arch}` is replaced in the
 /// directories here, unlike in those of the library.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone))]
+#[derive(PartialEq, Eq)]
 pub struct LibraryPlan {
     /// Data of the library.
-    pub library: Cow<'static, Library>,
+    pub library: PlannedLibrary,
     /// Whether it is linked against. `false`: only its version is queried.
     pub stubbed: bool,
     /// Archive or shared library.
@@ -132,7 +180,8 @@ pub fn symbol_list_path(file: &str, path: &str) -> String {
 }
 
 /// All libraries of one image, sorted by id.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone))]
+#[derive(PartialEq, Eq)]
 pub struct Plan {
     /// Compilation target.
     pub target: Target,

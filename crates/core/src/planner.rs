@@ -13,7 +13,7 @@ use crate::diag::{
 };
 use crate::library::{Library, LoadName};
 use crate::manifest::{DlopenNote, LibraryType, Manifest, Stub};
-use crate::plan::{Function, Inputs, LibraryPlan, Plan, Spec};
+use crate::plan::{Function, Inputs, LibraryPlan, Plan, PlannedLibrary, Spec};
 use crate::search_dir::is_of_system;
 use crate::spanned::values;
 use crate::target::Target;
@@ -168,10 +168,10 @@ impl<'a> Planner<'a> {
         let library = self.resolve(stub)?;
         self.check_versions(stub, &library);
         let (specs, functions) = match &library {
-            Cow::Borrowed(shipped) => self.shipped_functions(stub, shipped),
-            Cow::Owned(described) => {
-                self.check_results(stub, &described.symbols);
-                self.functions(stub, described)
+            PlannedLibrary::Shipped(shipped) => self.shipped_functions(stub, shipped),
+            PlannedLibrary::Declared(declared) => {
+                self.check_results(stub, &declared.symbols);
+                self.functions(stub, declared)
             }
         };
         self.check_headers(stub, &library, &functions);
@@ -207,7 +207,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Plan of a library whose version is queried only.
-    fn unstubbed(&self, library: Cow<'static, Library>) -> LibraryPlan {
+    fn unstubbed(&self, library: PlannedLibrary) -> LibraryPlan {
         let os = &self.target.os;
         let directories = |dirs: &[String]| local_dirs(self.target, dirs);
         // All paths of a manifest are those of Unix systems.
@@ -259,7 +259,7 @@ impl<'a> Planner<'a> {
         for id in drivers {
             if libraries.iter().all(|planned| planned.library.id != id) {
                 if let Some(driver) = Library::builtin(&id) {
-                    insert_by_id(libraries, self.unstubbed(Cow::Borrowed(driver)));
+                    insert_by_id(libraries, self.unstubbed(PlannedLibrary::Shipped(driver)));
                 }
             }
         }

@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 use gpustub_manifests::C_RUNTIME_NAMES;
 
 /// Owner of a reserved name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
     /// The C or C++ run time: the program's own calls would reach the stubbed library.
     Runtime,

@@ -7,7 +7,8 @@ pub(crate) const MAX_STRUCT_SIZE: i64 = 65_536;
 pub(crate) const MIN_STRUCT_SIZE: i64 = 1;
 
 /// Return value of a function that cannot be called.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Returns {
     /// The library's status code for the reason.
     #[default]

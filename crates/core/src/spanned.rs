@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 /// A value and its byte range in the file.
-#[derive(Debug, PartialEq, Eq, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(PartialEq, Eq, Clone)]
 pub struct Spanned<T> {
     /// The value.
     pub value: T,

@@ -36,7 +36,8 @@ use crate::suggest::nearest;
 use crate::version::Version;
 
 /// Type of a symbol (ELF `st_info` type; gABI, "Symbol Table").
-#[derive(Debug, PartialOrd, Ord, Hash, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(PartialOrd, Ord, Hash, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SymbolKind {
     /// `STT_FUNC`.
     #[default]
@@ -67,7 +68,8 @@ impl SymbolKind {
 }
 
 /// One exported symbol.
-#[derive(Debug, PartialEq, Eq, Clone, Default)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone))]
+#[derive(PartialEq, Eq, Default)]
 pub struct Symbol {
     /// Name, without symbol version.
     pub name: String,
@@ -125,7 +127,8 @@ impl Symbol {
 }
 
 /// A symbol list.
-#[derive(Debug, PartialEq, Eq, Clone, Default)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone))]
+#[derive(PartialEq, Eq, Default)]
 pub struct SymbolList {
     /// The library's soname.
     pub soname: Option<String>,

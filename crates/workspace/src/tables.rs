@@ -295,6 +295,12 @@ impl Declared {
         let mut archives = self.manifest.archives.iter();
         archives.any(|archive| archive.compress)
     }
+
+    /// Whether a super-archive of the package has members of split modules.
+    pub fn has_split_archives(&self) -> bool {
+        let mut archives = self.manifest.archives.iter();
+        archives.any(|archive| archive.split)
+    }
 }
 
 fn is_gpustub_toml(path: &Path) -> bool {

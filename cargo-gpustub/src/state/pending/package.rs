@@ -77,9 +77,18 @@ fn edit_manifest(
     let has_feature = |feature: &str| {
         helper.is_some_and(|helper| helper.features.iter().any(|name| name == feature))
     };
-    if declared.has_compressed_archives() {
-        features.push(cargo_toml::ZSTD_FEATURE);
-    } else if declared.has_archives() && !has_feature(cargo_toml::ZSTD_FEATURE) {
+    // Each of the two has the feature for archives.
+    let mut has_archive_feature = false;
+    for (feature, is_needed) in [
+        (cargo_toml::SPLIT_FEATURE, declared.has_split_archives()),
+        (cargo_toml::ZSTD_FEATURE, declared.has_compressed_archives()),
+    ] {
+        has_archive_feature |= is_needed || has_feature(feature);
+        if is_needed {
+            features.push(feature);
+        }
+    }
+    if declared.has_archives() && !has_archive_feature {
         features.push(cargo_toml::ARCHIVE_FEATURE);
     }
     for feature in features {

@@ -5,7 +5,8 @@ use crate::library::Library;
 use crate::version::{HeaderVersion, Version};
 
 /// Mark of the headers in stubs: packages whose marks differ cannot share the stubs of a library.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, PartialEq, Eq)]
 pub enum HeadersMark {
     /// No mark: the library is in no toolkit, has no ABI table, and its package declares no version.
     Unmarked,

@@ -16,7 +16,8 @@ define_id! {
 }
 
 /// Whether a node has device code of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum NodeKind {
     /// Relocatable device code.
     Rdc,
@@ -27,7 +28,8 @@ pub enum NodeKind {
 }
 
 /// Form in which a node is built.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum NodeForm {
     /// An archive, or a Rust `rlib`.
     Static,
@@ -59,7 +61,8 @@ impl NodeForm {
 }
 
 /// Edge from a node to a node that it is linked with.
-#[derive(Debug, PartialEq, Eq, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(PartialEq, Eq, Clone)]
 pub struct Link {
     /// Name of the linked node.
     pub to: String,
@@ -68,7 +71,8 @@ pub struct Link {
 }
 
 /// Edge from a node to a shared library that it opens at run time.
-#[derive(Debug, PartialEq, Eq, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(PartialEq, Eq, Clone)]
 pub struct Open {
     /// Name of the library.
     pub to: String,
@@ -77,7 +81,8 @@ pub struct Open {
 }
 
 /// A library, a program or a plugin. Names refer to other nodes of the graph.
-#[derive(Debug, PartialEq, Eq, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(PartialEq, Eq, Clone)]
 pub struct Node {
     /// Unique in its graph.
     pub name: String,
@@ -167,7 +172,8 @@ impl Node {
 }
 
 /// Libraries and programs, in the order in which they are declared.
-#[derive(Debug, PartialEq, Eq, Clone, Default)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(PartialEq, Eq, Clone, Default)]
 pub struct Graph {
     /// The nodes.
     pub nodes: Vec<Node>,

@@ -7,7 +7,8 @@ use std::fmt;
 use crate::diag::{Diagnostic, UNLOADABLE_IMAGE, listing};
 
 /// Requests of an image to the dynamic loader, and the registering functions of device code in it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct LoadFacts {
     /// Whether it is a program, linked as such (`DF_1_PIE`) or with an interpreter.
     pub is_program: bool,
@@ -24,7 +25,8 @@ pub struct LoadFacts {
 }
 
 /// A fault of an image.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, PartialEq, Eq)]
 pub enum LoadFault {
     /// No image of the process defines these functions of a device link.
     Unregistered(Vec<String>),

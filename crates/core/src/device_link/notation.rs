@@ -131,7 +131,8 @@ fn list(text: &mut String, head: &str, words: impl Iterator<Item = String>, sepa
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Token<'t> {
     Word(&'t str),
     Arrow,

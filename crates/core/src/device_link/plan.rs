@@ -7,7 +7,8 @@ use crate::manifest::Cudart;
 use crate::text::join;
 
 /// Role of a node in the plan.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, PartialEq, Eq)]
 pub enum LinkRole {
     /// K1: an archive of relocatable objects, never with a device link in it.
     Archive,
@@ -45,7 +46,8 @@ impl LinkRole {
 }
 
 /// Reason why no library's final can serve as a node's device link.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, PartialEq, Eq)]
 pub enum LinkReason {
     /// The node is closed: its contents are not shared.
     Closed,
@@ -58,7 +60,8 @@ pub enum LinkReason {
 }
 
 /// A file that is built of a library's device code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Artifact {
     /// The relocatable objects.
     Objects,
@@ -71,7 +74,8 @@ pub enum Artifact {
 }
 
 /// An item of a host link, in the order of the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum LinkItem {
     /// The node's own objects.
     Objects,
@@ -92,7 +96,8 @@ pub enum LinkItem {
 }
 
 /// Plan of a node.
-#[derive(Debug, PartialEq, Eq, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(PartialEq, Eq, Clone)]
 pub struct NodePlan {
     /// The node.
     pub node: NodeId,

@@ -17,7 +17,8 @@ impl Library {
         READ[index].get_or_init(|| Self::read_builtin(id)).as_ref()
     }
 
-    fn read_builtin(id: &str) -> Option<Self> {
+    /// Reads the files of a shipped library.
+    pub(crate) fn read_builtin(id: &str) -> Option<Self> {
         let shipped = &LIBRARIES[Self::index(id)?];
         let file = format!("{id}.toml");
         let mut library = Self::parse(&file, shipped.manifest, shipped.symbols, shipped.abi).0?;

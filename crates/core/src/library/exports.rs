@@ -5,7 +5,8 @@ use crate::symbols::Symbol;
 use crate::version::Version;
 
 /// A function in the library with a load name, or data of which its stubs have a copy.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Export<'a> {
     /// Name of the function or the data.
     pub name: &'a str,

@@ -40,13 +40,15 @@ const KEYS: [&str; 21] = [
     "hooks",
     "fallback-symbols",
 ];
-const SEARCH_LISTS: [&str; 6] = [
+const MANDATORY_KEYS: [&str; 6] = ["id", "title", "role", "link-names", "load-names", "status"];
+const SEARCH_KEYS: [&str; 7] = [
     "wheel-dirs",
     "root-env",
     "roots",
     "root-subdirs",
     "dirs-before-loader",
     "dirs-after-loader",
+    "windows",
 ];
 const STATUS: [&str; 5] = [
     "library-missing",
@@ -107,25 +109,21 @@ fn library(
     let (abi, wrong) = AbiTable::parse(&format!("{stem}.abi"), abi);
     diagnostics.extend(wrong);
     let mut decoder = Decoder::new(file);
-    let library = decoder.document(manifest).and_then(|document| {
+    let mut library = Library::default();
+    let mut is_complete = false;
+    if let Some(document) = decoder.document(manifest) {
         let top = document.top();
         let mut reader = Reader {
             decoder: &mut decoder,
             symbols: &symbols,
         };
-        reader
-            .decoder
-            .schema(&top)
-            .then(|| reader.library(&top))
-            .flatten()
-    });
-    let library = library.map(|library| Library {
-        symbols,
-        abi,
-        ..library
-    });
+        is_complete = reader.decoder.schema(&top) && reader.library(&top, &mut library).is_some();
+    }
+    library.symbols = symbols;
+    library.abi = abi;
     diagnostics.extend(decoder.finish());
-    (library.filter(|_| !has_errors(&diagnostics)), diagnostics)
+    let is_valid = is_complete && !has_errors(&diagnostics);
+    (is_valid.then_some(library), diagnostics)
 }
 
 struct Reader<'r, 'f> {
@@ -134,77 +132,61 @@ struct Reader<'r, 'f> {
 }
 
 impl Reader<'_, '_> {
-    /// All fields except the symbols. `None` if a mandatory key is missing, which has been reported.
-    fn library(&mut self, top: &Table<'_>) -> Option<Library> {
+    /// Fills in all fields except the symbols. `None` if a mandatory key is missing, which has been reported.
+    fn library(&mut self, top: &Table<'_>, library: &mut Library) -> Option<()> {
         self.decoder.check_keys(top, &KEYS);
-        let [id, title, role, link_names, load_names, status] =
-            ["id", "title", "role", "link-names", "load-names", "status"]
-                .map(|key| self.decoder.required(top, key, &(0..0)));
-        let title = self.decoder.string(&title?)?.value;
-        let role = self.decoder.one_of(&role?, &ROLES)?;
-        let id = self.id(&id?)?;
-        let link_names = self.strings(link_names);
-        let load_names = plain_load_names(&self.decoder.load_names(&load_names?, load_name));
-        self.check_order(top, &load_names);
-        let (status, status_string) = self.status(&status?)?;
-        let search = match top.get("search") {
-            Some(value) => self
-                .decoder
-                .table(&value, &[&SEARCH_LISTS[..], &["windows"]].concat()),
-            None => None,
+        for key in MANDATORY_KEYS {
+            self.decoder.required(top, key, &(0..0));
+        }
+        library.title = self.decoder.string(&top.get("title")?)?.value;
+        library.role = self.decoder.one_of(&top.get("role")?, &ROLES)?;
+        library.id = self.id(&top.get("id")?)?;
+        library.link_names = self.strings(top.get("link-names"));
+        let load_names = top.get("load-names")?;
+        library.load_names = plain_load_names(&self.decoder.load_names(&load_names, load_name));
+        self.check_order(top, &library.load_names);
+        self.status(&top.get("status")?, library)?;
+        if let Some(value) = top.get("search") {
+            self.search(&value, library);
+        }
+        library.preload = search::preload(self.decoder, top);
+        library.toolkit_version_from = versions::toolkit_version_from(self.decoder, top);
+        library.independent_major = self.flag(top, "independent-major")?;
+        library.oldest_headers = versions::oldest_headers(self.decoder, top);
+        library.has_32_bit = self.flag(top, "has-32-bit")?;
+        if let Some(value) = top.get("symbol-version") {
+            library.versioned_by_soname = self.decoder.one_of(&value, &SYMBOL_VERSIONS)?;
+        }
+        if let Some(value) = top.get("family") {
+            library.family = self.decoder.string(&value)?.value;
+        }
+        if let Some(value) = top.get("driver") {
+            library.driver = Some(self.id(&value)?);
+        }
+        if let Some(value) = top.get("version-query") {
+            library.version_query = Some(self.version_query(&value)?);
+        }
+        library.fallbacks = self.fallbacks(top);
+        library.hooks = self.hooks(top);
+        library.fallback_symbols = self.fallback_symbols(top);
+        Some(())
+    }
+
+    fn search(&mut self, value: &Value<'_>, library: &mut Library) {
+        let Some(table) = self.decoder.table(value, &SEARCH_KEYS) else {
+            return;
         };
-        let [
-            wheel_dirs,
-            root_env,
-            roots,
-            root_subdirs,
-            dirs_before_loader,
-            dirs_after_loader,
-        ] = SEARCH_LISTS.map(|key| self.strings(search.as_ref().and_then(|table| table.get(key))));
-        let windows = search.as_ref().and_then(|table| table.get("windows"));
-        Some(Library {
-            wheel_dirs,
-            root_env,
-            roots,
-            root_subdirs,
-            dirs_before_loader,
-            dirs_after_loader,
-            preload: search::preload(self.decoder, top),
-            windows: search::windows(self.decoder, windows),
-            toolkit_version_from: versions::toolkit_version_from(self.decoder, top),
-            independent_major: self.flag(top, "independent-major")?,
-            oldest_headers: versions::oldest_headers(self.decoder, top),
-            has_32_bit: self.flag(top, "has-32-bit")?,
-            versioned_by_soname: match top.get("symbol-version") {
-                Some(value) => self.decoder.one_of(&value, &SYMBOL_VERSIONS)?,
-                None => false,
-            },
-            family: match top.get("family") {
-                Some(value) => self.decoder.string(&value)?.value,
-                None => String::new(),
-            },
-            driver: match top.get("driver") {
-                Some(value) => Some(self.id(&value)?),
-                None => None,
-            },
-            version_query: match top.get("version-query") {
-                Some(value) => Some(self.version_query(&value)?),
-                None => None,
-            },
-            fallbacks: self.fallbacks(top),
-            abi: AbiTable::default(),
-            hooks: self.hooks(top),
-            fallback_symbols: self.fallback_symbols(top),
-            status,
-            status_string: status_string.replace("{title}", &title),
-            errors: "",
-            id,
-            title,
-            role,
-            link_names,
-            load_names,
-            symbols: SymbolList::default(),
-        })
+        for (key, list) in [
+            ("wheel-dirs", &mut library.wheel_dirs),
+            ("root-env", &mut library.root_env),
+            ("roots", &mut library.roots),
+            ("root-subdirs", &mut library.root_subdirs),
+            ("dirs-before-loader", &mut library.dirs_before_loader),
+            ("dirs-after-loader", &mut library.dirs_after_loader),
+        ] {
+            *list = self.strings(table.get(key));
+        }
+        library.windows = search::windows(self.decoder, table.get("windows"));
     }
 
     fn flag(&mut self, top: &Table<'_>, key: &str) -> Option<bool> {
@@ -246,17 +228,21 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn status(&mut self, value: &Value<'_>) -> Option<(Status, String)> {
+    /// Status codes, and the result of string functions.
+    fn status(&mut self, value: &Value<'_>, library: &mut Library) -> Option<()> {
         let table = self.decoder.table(value, &STATUS)?;
-        let [library_missing, missing, refused, unloading, string] =
-            STATUS.map(|key| self.decoder.required(&table, key, &value.key_span));
-        let status = Status {
-            library_missing: self.code(&library_missing?)?,
-            missing: self.code(&missing?)?,
-            refused: self.code(&refused?)?,
-            unloading: self.code(&unloading?)?,
+        for key in STATUS {
+            self.decoder.required(&table, key, &value.key_span);
+        }
+        library.status = Status {
+            library_missing: self.code(&table.get("library-missing")?)?,
+            missing: self.code(&table.get("missing")?)?,
+            refused: self.code(&table.get("refused")?)?,
+            unloading: self.code(&table.get("unloading")?)?,
         };
-        Some((status, self.decoder.string(&string?)?.value))
+        let string = self.decoder.string(&table.get("string")?)?.value;
+        library.status_string = string.replace("{title}", &library.title);
+        Some(())
     }
 
     fn code(&mut self, value: &Value<'_>) -> Option<i32> {

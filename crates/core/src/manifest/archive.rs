@@ -16,7 +16,8 @@ define_id! {
 }
 
 /// One `[archive.<name>]` table.
-#[derive(Debug, PartialEq, Eq, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(PartialEq, Eq, Clone)]
 pub struct Archive {
     /// Name of its file, without `.a`.
     pub name: Spanned<String>,
@@ -39,7 +40,8 @@ pub struct Archive {
 }
 
 /// Members that are searched together.
-#[derive(Debug, PartialEq, Eq, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(PartialEq, Eq, Clone)]
 pub struct ArchiveLayer {
     /// Name.
     pub name: Spanned<String>,
@@ -51,7 +53,8 @@ pub struct ArchiveLayer {
 }
 
 /// One of the archives in a super-archive.
-#[derive(Debug, PartialEq, Eq, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(PartialEq, Eq, Clone)]
 pub struct ArchiveView {
     /// Name.
     pub name: Spanned<String>,

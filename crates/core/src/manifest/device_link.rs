@@ -8,7 +8,8 @@ use crate::spanned::Spanned;
 
 /// One `[device-link.<name>]` table. `include-dirs`, `defines` and `compile-options` apply to its
 /// own sources and to those of every library that requires it.
-#[derive(Debug, PartialEq, Eq, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(PartialEq, Eq, Clone)]
 pub struct DeviceLink {
     /// Name.
     pub name: Spanned<String>,
@@ -40,7 +41,8 @@ pub struct DeviceLink {
 }
 
 /// Origin of a library's code.
-#[derive(Debug, PartialEq, Eq, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(PartialEq, Eq, Clone)]
 pub enum DeviceCode {
     /// Compiled from the `.cu` files that these globs match, relative to `GpuStub.toml`.
     Sources(Vec<Spanned<String>>),
@@ -56,7 +58,8 @@ pub enum DeviceCode {
 }
 
 /// The two shared libraries of an external library, relative to `GpuStub.toml` or absolute.
-#[derive(Debug, PartialEq, Eq, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(PartialEq, Eq, Clone)]
 pub struct SharedFiles {
     /// The objects, not device-linked.
     pub middle: Spanned<String>,
@@ -65,7 +68,8 @@ pub struct SharedFiles {
 }
 
 /// Compiler of CUDA code. Device links are nvcc's in both cases.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub enum CudaCompiler {
     /// The toolkit's; the default.
     #[default]

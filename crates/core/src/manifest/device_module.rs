@@ -6,7 +6,8 @@ use crate::gpu_arch::Vendor;
 /// A table with `type = "module"`. No program is linked with it: its package's code embeds the file,
 /// and loads it with the driver (`cuModuleLoadData`) or HIP (`hipModuleLoadData`). Architectures of both vendors
 /// make two files.
-#[derive(Debug, PartialEq, Eq, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(PartialEq, Eq, Clone)]
 pub struct DeviceModule {
     /// Code and compile options, as of a static library. Without sources the code is that of required
     /// libraries.
@@ -19,7 +20,8 @@ pub struct DeviceModule {
 }
 
 /// Format of a module's file.
-#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub enum ModuleFormat {
     /// Code for several architectures, as machine code and PTX, for AMD an offload bundle of code objects; the
     /// default.

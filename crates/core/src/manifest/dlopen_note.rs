@@ -2,7 +2,8 @@
 
 /// Priority of a library in the note `.note.dlopen` (UAPI.12, "Priority definition"), or no note. `required` is
 /// absent: a program with stubs starts without the library.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub enum DlopenNote {
     /// Only full-featured installations need the library; the default.
     #[default]

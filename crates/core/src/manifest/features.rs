@@ -11,7 +11,8 @@ pub fn is_same_feature(a: &str, b: &str) -> bool {
 
 /// Cargo features of the package that must all be enabled for a table to take effect. Empty: the
 /// table is always in effect.
-#[derive(Debug, PartialEq, Eq, Default, Clone)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(PartialEq, Eq, Default, Clone)]
 pub struct RequiredFeatures(pub Vec<Spanned<String>>);
 
 impl RequiredFeatures {

@@ -5,7 +5,8 @@ use crate::by_name::ByName;
 use crate::date::Date;
 
 /// A `[policy]`, of a workspace or of a package, for `cargo gpustub check`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct Policy {
     /// The platform tag that wheels must keep.
     pub platform_tag: Option<Spanned<String>>,
@@ -16,7 +17,8 @@ pub struct Policy {
 }
 
 /// Level of a rule of `check`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RuleLevel {
     /// Not checked.
     Allow,
@@ -27,7 +29,8 @@ pub enum RuleLevel {
 }
 
 /// A finding that is accepted: one `[[policy.allow]]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Allow {
     /// The rule.
     pub rule: Spanned<String>,

@@ -5,7 +5,8 @@ use crate::target::Target;
 
 /// Operating systems (`linux`), and target triples in which `*` matches any text (`*-linux-gnu`). Empty:
 /// every target that can have stubs.
-#[derive(Debug, PartialEq, Eq, Clone, Default)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(PartialEq, Eq, Clone, Default)]
 pub struct Targets(pub Vec<Spanned<String>>);
 
 impl Targets {

@@ -4,7 +4,8 @@ use super::Spanned;
 use crate::version::Version;
 
 /// The `[toolkit]` of a workspace, which build scripts see as an installed toolkit.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Toolkit {
     /// Path of the directory, relative to `GpuStub.toml`.
     pub path: String,

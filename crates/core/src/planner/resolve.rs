@@ -1,7 +1,6 @@
 //! Data of the library that a stub table names: the shipped manifest with the changes of
 //! `GpuStub.toml`, or a user-defined library.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use super::Planner;
@@ -11,9 +10,9 @@ use crate::diag::{
 };
 #[cfg(feature = "tools")]
 use crate::imports::wrong_header;
-use crate::library::{Library, Returns, Role, Status, plain_load_names};
+use crate::library::{Library, Returns, Status, plain_load_names};
 use crate::manifest::Stub;
-use crate::plan::symbol_list_path;
+use crate::plan::{PlannedLibrary, symbol_list_path};
 use crate::reserved::{Owner, owner};
 use crate::spanned::{Spanned, values};
 use crate::suggest::nearest;
@@ -22,11 +21,11 @@ use crate::text::join;
 
 impl Planner<'_> {
     /// Returns `None` if the library cannot be planned, which has been reported.
-    pub fn resolve(&mut self, stub: &Stub) -> Option<Cow<'static, Library>> {
+    pub fn resolve(&mut self, stub: &Stub) -> Option<PlannedLibrary> {
         let custom = &stub.custom;
         let mut library = match Library::builtin(&stub.id.value) {
-            Some(library) if custom.is_empty() => return Some(Cow::Borrowed(library)),
-            Some(library) => library.clone(),
+            Some(library) if custom.is_empty() => return Some(PlannedLibrary::Shipped(library)),
+            Some(_) => Library::read_builtin(&stub.id.value)?,
             None if self.is_described(stub) => user_defined(&stub.id.value),
             None => return None,
         };
@@ -70,7 +69,7 @@ impl Planner<'_> {
                 .outs
                 .clone_from(&outs.value);
         }
-        Some(Cow::Owned(library))
+        Some(PlannedLibrary::Declared(Box::new(library)))
     }
 
     /// Sets the result of the functions without `returns=`.
@@ -324,33 +323,11 @@ fn user_defined(id: &str) -> Library {
     Library {
         id: id.to_owned(),
         title: id.to_owned(),
-        family: String::new(),
-        role: Role::Toolkit,
         link_names: vec![id.to_owned()],
-        load_names: Default::default(),
-        wheel_dirs: Vec::new(),
-        root_env: Vec::new(),
-        roots: Vec::new(),
-        root_subdirs: Vec::new(),
-        dirs_before_loader: Vec::new(),
-        dirs_after_loader: Vec::new(),
-        preload: Vec::new(),
-        windows: Default::default(),
-        toolkit_version_from: Vec::new(),
-        independent_major: false,
-        oldest_headers: Vec::new(),
         has_32_bit: true,
-        versioned_by_soname: false,
-        driver: None,
-        version_query: None,
         // No library's success: 0 would claim that the call was made.
         status: Status::all(-1),
         status_string: format!("{id} is not available; GPUSTUB_LOG=1 shows why"),
-        errors: "",
-        fallbacks: Default::default(),
-        abi: Default::default(),
-        hooks: Default::default(),
-        fallback_symbols: Default::default(),
-        symbols: SymbolList::default(),
+        ..Library::default()
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use gpustub_core::diag::{
-    Code, Diagnostic, EMPTY_LAYER, IO_ERROR, LAYER_CONFLICT, LIMIT_EXCEEDED, MISSING_BUILD_FEATURE,
-    NO_SYMBOLS, NONCANONICAL_BITCODE, OVERRIDE_MAY_BE_INLINED, UNSPLIT_BITCODE,
+    Code, Diagnostic, EMPTY_LAYER, IO_ERROR, LAYER_CONFLICT, LIMIT_EXCEEDED, NO_SYMBOLS,
+    NONCANONICAL_BITCODE, OVERRIDE_MAY_BE_INLINED,
 };
 use gpustub_core::directives::Directive;
 use gpustub_core::ids::Id;
@@ -19,6 +19,7 @@ use gpustub_superarchive::{
 use super::device_code::Hidden;
 use super::inputs::{LayerPaths, MappedLayers};
 use super::replace::replace;
+#[cfg(feature = "split")]
 use super::split::SplitBitcode;
 use super::unpacked_code::UnpackedCode;
 use crate::env::Env;
@@ -189,10 +190,12 @@ pub fn not_canonical(layers: &[Layer<'_>], canonical: &CanonicalBitcode) -> Vec<
 }
 
 /// Reports bitcode modules that are not split, once for each layer and reason.
+#[cfg(feature = "split")]
 pub fn unsplit(layers: &[Layer<'_>], split: &SplitBitcode) -> Vec<Diagnostic> {
     let modules = split.unsplit.iter();
     let modules = modules.map(|module| (module.layer, module.member, module.reason.clone()));
-    let mut warnings = unchanged(layers, modules, &UNSPLIT_BITCODE, "is not split");
+    let code = &gpustub_core::diag::UNSPLIT_BITCODE;
+    let mut warnings = unchanged(layers, modules, code, "is not split");
     warnings.extend(split.nothing_split());
     warnings
 }
@@ -350,21 +353,13 @@ fn decompress(method: Compression, compressed: &[u8], size: usize) -> Option<Vec
     }
 }
 
-/// A plan of compressed contents; `None` without the feature for it.
-fn compressed<'r, 'd>(request: &'r Request<'d>) -> Option<Result<Plan<'r, 'd>, WriteError<'r>>> {
-    #[cfg(feature = "zstd")]
-    return Some(Plan::compressed(request));
-    #[cfg(not(feature = "zstd"))]
-    {
-        let _ = request;
-        None
-    }
-}
-
-fn missing_zstd() -> Box<Diagnostic> {
-    let message = "`compress` needs feature `zstd`, which is disabled";
-    let help = "add feature `zstd` to the build-dependency `gpustub-build`";
-    Box::new(Diagnostic::error(&MISSING_BUILD_FEATURE, message).help(help))
+/// Error about a key of a table whose feature is disabled.
+#[cfg(not(all(feature = "split", feature = "zstd")))]
+fn missing_feature(key: &str, feature: &str) -> Box<Diagnostic> {
+    let message = format!("`{key}` needs feature `{feature}`, which is disabled");
+    let help = format!("add feature `{feature}` to the build-dependency `gpustub-build`");
+    let code = &gpustub_core::diag::MISSING_BUILD_FEATURE;
+    Box::new(Diagnostic::error(code, message).help(help))
 }
 
 /// Messages about a written super-archive.
@@ -382,19 +377,28 @@ pub(crate) fn build(
     package: &Path,
     out: &Path,
     path: &Path,
-    env: &Env,
+    // LLVM's tools are found in its PATH.
+    #[cfg_attr(not(feature = "split"), expect(unused_variables))] env: &Env,
 ) -> Result<Built, Vec<Diagnostic>> {
     let span = &archive.name.span;
     let ArchivePaths {
         layers: layer_paths,
         watched,
     } = find(archive, file, package, Some(out))?;
+    let in_table = |diagnostic: Box<Diagnostic>| vec![diagnostic.with_origin(file, span.clone())];
+    #[cfg(not(feature = "split"))]
+    if archive.split {
+        return Err(in_table(missing_feature("split", "split")));
+    }
+    #[cfg(not(feature = "zstd"))]
+    if archive.compress {
+        return Err(in_table(missing_feature("compress", "zstd")));
+    }
     let inputs = MappedLayers::open(&layer_paths)
         .map_err(|diagnostic| vec![diagnostic.with_origin(file, span.clone())])?;
     let layers = inputs
         .layers()
         .map_err(|diagnostic| vec![diagnostic.with_origin(file, span.clone())])?;
-    let in_table = |diagnostic: Box<Diagnostic>| vec![diagnostic.with_origin(file, span.clone())];
     let (code, layers) = if archive.unpack {
         let code = UnpackedCode::new(layers, &decompress).map_err(in_table)?;
         (code, Vec::new())
@@ -412,6 +416,8 @@ pub(crate) fn build(
     } else {
         request(archive, Vec::new()).views
     };
+    let mut warnings = Vec::new();
+    #[cfg(feature = "split")]
     let split = if archive.split {
         // One process at a time: cargo counts the build script as one job.
         SplitBitcode::from_layers(&layers, &views, archive.canonical_bitcode, env, 1, &|_| ())
@@ -419,8 +425,11 @@ pub(crate) fn build(
     } else {
         SplitBitcode::default()
     };
-    let mut warnings = unsplit(&layers, &split);
-    let layers = split.apply(layers);
+    #[cfg(feature = "split")]
+    let layers = {
+        warnings.extend(unsplit(&layers, &split));
+        split.apply(layers)
+    };
     let canonical = if archive.canonical_bitcode {
         CanonicalBitcode::from_layers(&layers)
     } else {
@@ -434,11 +443,14 @@ pub(crate) fn build(
         request.views = views;
         request.default = archive.default_view.and(unpacked.host);
     }
+    #[cfg(feature = "zstd")]
     let plan = if archive.compress {
-        compressed(&request).ok_or_else(|| in_table(missing_zstd()))?
+        Plan::compressed(&request)
     } else {
         Plan::new(&request)
     };
+    #[cfg(not(feature = "zstd"))]
+    let plan = Plan::new(&request);
     let plan = plan.map_err(|error| {
         let mut diagnostics = Vec::new();
         for (view, diagnostic) in refused(&request, &error) {

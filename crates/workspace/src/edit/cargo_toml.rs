@@ -12,6 +12,9 @@ pub const ARCHIVE_FEATURE: &str = "archive";
 /// Feature that compresses members of super-archives, and has [`ARCHIVE_FEATURE`].
 pub const ZSTD_FEATURE: &str = "zstd";
 
+/// Feature that splits modules of bitcode, and has [`ARCHIVE_FEATURE`].
+pub const SPLIT_FEATURE: &str = "split";
+
 /// Version requirement that this program writes: its own series.
 pub const REQUIREMENT: &str = concat!(
     env!("CARGO_PKG_VERSION_MAJOR"),

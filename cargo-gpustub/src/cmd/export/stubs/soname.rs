@@ -240,7 +240,7 @@ fn keep_libraries(plan: &mut Plan, os: &str, file: &str) -> Result<()> {
             .libraries
             .iter()
             .filter(|library| library.stubbed)
-            .map(|library| library.library.as_ref())
+            .map(|library| &*library.library)
             .collect();
         return Err(unknown_file(file, os, &stubbed));
     }
