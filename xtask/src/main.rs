@@ -1,6 +1,7 @@
 //! Maintenance of this repository: `cargo xtask <task>`.
 
 mod abi;
+mod book;
 mod c_runtime;
 mod components;
 mod errors;
@@ -78,6 +79,12 @@ const TASKS: &[Task] = &[
         about: "regenerate the schema and the reference pages of docs/, or compare them",
         usage: "[--check]",
         run: reference::run,
+    },
+    Task {
+        name: "book",
+        about: "check the links of all pages, and the table of contents of docs/",
+        usage: "",
+        run: book::run,
     },
 ];
 
