@@ -82,8 +82,8 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "book",
-        about: "check the links of all pages, and the table of contents of docs/",
-        usage: "",
+        about: "build the book of docs/ with mdBook, or check its links only",
+        usage: "[--check]",
         run: book::run,
     },
 ];

@@ -44,7 +44,28 @@ pub fn resolve<'a>(path: &str, target: &'a str) -> Option<(String, Option<&'a st
     Some((parts.join("/"), anchor))
 }
 
-/// Links without a file or anchor, and pages of `docs/` outside the table of contents.
+/// URL in the repository of a link out of `docs/`.
+pub fn url(path: &str, target: &str, tree: &dyn Tree) -> Option<String> {
+    let (file, anchor) = resolve(path, target)?;
+    if file.starts_with(DOCS) {
+        return None;
+    }
+    let kind = if tree.is_directory(&file) {
+        "tree"
+    } else {
+        "blob"
+    };
+    let anchor = anchor
+        .map(|anchor| format!("#{anchor}"))
+        .unwrap_or_default();
+    Some(format!(
+        "{}/{kind}/main/{file}{anchor}",
+        env!("CARGO_PKG_REPOSITORY")
+    ))
+}
+
+/// Links without a file or anchor, links of the book that would break in it, and pages of `docs/` outside the table of
+/// contents.
 pub fn faults(pages: &BTreeMap<String, Page>, tree: &dyn Tree) -> Vec<String> {
     let mut faults = Vec::new();
     for (path, page) in pages {
@@ -62,6 +83,14 @@ pub fn faults(pages: &BTreeMap<String, Page>, tree: &dyn Tree) -> Vec<String> {
                 (None, _) => "no such file",
             };
             faults.push(format!("{path}: {}: {fault}", link.target));
+        }
+        if path.starts_with(DOCS) {
+            let outer = page
+                .fixed_targets()
+                .filter(|target| url(path, target, tree).is_some());
+            faults.extend(outer.map(|target| {
+                format!("{path}: {target}: write it as `[text](target)`, which becomes a URL in the book")
+            }));
         }
     }
     faults.extend(unlisted(pages));
@@ -137,6 +166,10 @@ mod tests {
                 "[x](../../README.md)",
                 Some("../../README.md: no such file"),
             ),
+            (
+                "[x]\n\n[x]: ../src/x.rs",
+                Some("../src/x.rs: write it as `[text](target)`, which becomes a URL in the book"),
+            ),
         ];
         for (text, fault) in cases {
             let faults = faults(&pages(&format!("# A\n\n{text}\n"), summary), &Fixture);
@@ -156,6 +189,27 @@ mod tests {
             "- [A](a.md)\n- [B](design/b.md)\n- [B](design/b.md)\n",
         ] {
             assert_eq!(faults(&pages("# A\n", summary), &Fixture), [fault]);
+        }
+    }
+
+    #[test]
+    fn links_out_of_the_book_become_urls() {
+        let repository = env!("CARGO_PKG_REPOSITORY");
+        let cases = [
+            ("../../src/x.rs", Some("/blob/main/src/x.rs")),
+            ("../../src", Some("/tree/main/src")),
+            ("../../README.md#title", Some("/blob/main/README.md#title")),
+            ("../a.md", None),
+            ("#b", None),
+            ("https://example.org", None),
+        ];
+        for (target, expected) in cases {
+            let expected = expected.map(|path| format!("{repository}{path}"));
+            assert_eq!(
+                url("docs/design/b.md", target, &Fixture),
+                expected,
+                "{target}"
+            );
         }
     }
 }
