@@ -64,7 +64,7 @@ pub fn url(path: &str, target: &str, tree: &dyn Tree) -> Option<String> {
     ))
 }
 
-/// Links without a file or anchor, links of the book that would break in it, and pages of `docs/` outside the table of
+/// Links without a file or anchor; of the book, links that would break in it, HTML, and pages outside the table of
 /// contents.
 pub fn faults(pages: &BTreeMap<String, Page>, tree: &dyn Tree) -> Vec<String> {
     let mut faults = Vec::new();
@@ -85,6 +85,12 @@ pub fn faults(pages: &BTreeMap<String, Page>, tree: &dyn Tree) -> Vec<String> {
             faults.push(format!("{path}: {}: {fault}", link.target));
         }
         if path.starts_with(DOCS) {
+            let tags = page.tags.iter();
+            faults.extend(
+                tags.map(|tag| {
+                    format!("{path}: {tag}: no reader sees an HTML tag outside of code")
+                }),
+            );
             let outer = page
                 .fixed_targets()
                 .filter(|target| url(path, target, tree).is_some());
@@ -165,6 +171,10 @@ mod tests {
             (
                 "[x](../../README.md)",
                 Some("../../README.md: no such file"),
+            ),
+            (
+                "x<y>",
+                Some("<y>: no reader sees an HTML tag outside of code"),
             ),
             (
                 "[x]\n\n[x]: ../src/x.rs",

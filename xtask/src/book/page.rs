@@ -22,6 +22,8 @@ pub struct Page {
     pub links: Vec<Link>,
     /// Anchors of the headings, as GitHub and mdBook name them.
     pub anchors: BTreeSet<String>,
+    /// HTML tags within text.
+    pub tags: Vec<String>,
 }
 
 impl Page {
@@ -72,6 +74,7 @@ impl Page {
                         *heading += &part;
                     }
                 }
+                Event::InlineHtml(tag) => page.tags.push(tag.to_string()),
                 _ => {}
             }
         }
@@ -144,6 +147,14 @@ mod tests {
             page.anchors,
             BTreeSet::from(["a".to_owned(), "a-1".to_owned()])
         );
+    }
+
+    #[test]
+    fn tags_outside_of_code_are_html() {
+        let page = Page::parse(
+            "<!-- comment -->\n\nlib<name>.so, `lib<name>.so`, a < b, <https://x.org>\n",
+        );
+        assert_eq!(page.tags, ["<name>"]);
     }
 
     #[test]
