@@ -166,6 +166,8 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use gpustub_workspace::codes;
+
     use super::*;
 
     #[test]
@@ -178,10 +180,21 @@ mod tests {
     }
 
     #[test]
-    fn configuration_names_the_repository() {
+    fn configuration_names_the_repository_and_the_site() {
         let text = read(&repository().join("book.toml")).unwrap();
         let table: toml::Table = text.parse().unwrap();
         let html = &table["output"]["html"];
+        // Diagnostics link to a page of the published book, which has a heading for each code.
+        let site = html["site-url"].as_str().unwrap();
+        let pages = read_pages(&repository()).unwrap();
+        for code in codes::all_codes() {
+            let url = codes::url(code);
+            let (file, anchor) = url.split_once('#').unwrap();
+            let (host, file) = file.split_once(site).unwrap();
+            assert_eq!(host, "https://gpustub.github.io");
+            let page = format!("{DOCS}{}", file.replace(".html", ".md"));
+            assert!(pages[&page].anchors.contains(anchor), "{url}");
+        }
         let url = env!("CARGO_PKG_REPOSITORY");
         assert_eq!(html["git-repository-url"].as_str(), Some(url));
         let edit = format!("{url}/edit/main/{{path}}");
