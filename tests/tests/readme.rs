@@ -1,4 +1,4 @@
-//! Commands of the README, and their output.
+//! Commands of the README and of `docs/start.md`, and their output.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,15 +9,17 @@ use gpustub_tests::readme::patched_directory;
 use gpustub_tests::scratch::scratch;
 use gpustub_tests::{Result, repository};
 
-/// The `console` block that contains `text`: its commands, each with the output shown.
-fn console_block(text: &str) -> Result<Vec<(String, Vec<String>)>> {
-    let readme = std::fs::read_to_string(repository().join("README.md"))?;
-    let block = readme
+const START: &str = "docs/start.md";
+
+/// The `console` block of a page that contains `text`: its commands, each with the output shown.
+fn console_block(page: &str, text: &str) -> Result<Vec<(String, Vec<String>)>> {
+    let contents = std::fs::read_to_string(repository().join(page))?;
+    let block = contents
         .split("```console\n")
         .skip(1)
         .filter_map(|rest| rest.split("```").next())
         .find(|block| block.contains(text))
-        .ok_or(format!("README.md has no console block with `{text}`"))?;
+        .ok_or(format!("{page} has no console block with `{text}`"))?;
     let mut commands: Vec<(String, Vec<String>)> = Vec::new();
     let mut here_document = false;
     for line in block.lines() {
@@ -53,10 +55,44 @@ fn shell(line: &str, dir: &Path) -> Result<Ran> {
     succeed(&mut bash)
 }
 
+/// The README is read in a minute: one command and one picture before the first scroll.
 #[test]
-fn first_command_prints_the_table() -> Result<()> {
+fn readme_is_short() -> Result<()> {
+    let readme = std::fs::read_to_string(repository().join("README.md"))?;
+    let lines = readme.lines().count();
+    assert!(lines <= 120, "README.md has {lines} lines");
+    let (screen, _) = readme.split_once("\n## ").ok_or("no heading")?;
+    assert!(screen.lines().count() <= 25, "{screen}");
+    let count = |text| screen.matches(text).count();
+    assert_eq!((count("\n$ "), count("\n![")), (1, 1));
+    Ok(())
+}
+
+#[test]
+fn one_command_adds_stubs_to_a_package() -> Result<()> {
+    let commands = console_block("README.md", "cargo gpustub add")?;
+    let [(command, output)] = &commands[..] else {
+        return Err(format!("{commands:?}").into());
+    };
+    assert!(output.is_empty());
+    let dir = patched_directory()?;
+    shell("cargo new demo", dir.path())?;
+    let package = dir.path().join("demo");
+    shell(command, &package)?;
+    shell("cargo gpustub sync --check && cargo build", &package)?;
+    Ok(())
+}
+
+/// Commands for a fresh machine: the subcommand as the page about installing has it, and an example.
+#[test]
+fn example_on_a_fresh_machine_prints_the_table() -> Result<()> {
     let line = "cargo run --manifest-path examples/hello-gpu/Cargo.toml";
-    assert_eq!(console_block(line)?, [(line.to_owned(), Vec::new())]);
+    let commands = console_block("README.md", line)?;
+    let [install, example] = &commands[..] else {
+        return Err(format!("{commands:?}").into());
+    };
+    assert!(console_block("docs/install.md", &install.0)?.contains(install));
+    assert_eq!(*example, (line.to_owned(), Vec::new()));
     let mut run = Command::new(hello_gpu()?);
     let output = succeed(&mut run)?;
     let rows = ["LIBRARY", "cuda ", "cudart ", "hip ", "nvrtc ", "opencl "];
@@ -68,9 +104,14 @@ fn first_command_prints_the_table() -> Result<()> {
 }
 
 #[test]
-fn readme_test_command_exists() -> Result<()> {
-    let commands = console_block("./tests/run")?;
-    assert_eq!(commands, [("./tests/run".to_owned(), Vec::new())]);
+fn test_command_of_contributors_exists() -> Result<()> {
+    let commands = console_block("CONTRIBUTING.md", "tests/run")?;
+    let runs = |text| {
+        commands
+            .iter()
+            .any(|(line, _)| line.split(" #").next().map(str::trim_end) == Some(text))
+    };
+    assert!(runs("tests/run") && runs("tests/run --all"), "{commands:?}");
     let help = succeed(Command::new(repository().join("tests/run")).arg("--help"))?;
     help.expect_in_order(&["--all"])?;
     Ok(())
@@ -81,12 +122,12 @@ fn a_project_from_zero() -> Result<()> {
     let dir = patched_directory()?;
     let mut script = String::new();
     let mut expected = Vec::new();
-    for (command, output) in console_block("cargo new")? {
+    for (command, output) in console_block(START, "cargo new")? {
         script += &command;
         script.push('\n');
         expected.extend(output);
     }
-    assert!(!expected.is_empty(), "the README promises output");
+    assert!(!expected.is_empty(), "the page promises output");
     let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
     shell(&script, dir.path())?.expect_in_order(&expected)?;
     shell("cd demo && cargo gpustub sync --check", dir.path())?;
@@ -102,7 +143,7 @@ fn a_c_program_without_cargo() -> Result<()> {
         printf(\" %d %d\\n\", n, nvrtcVersion(&a, &b)); return 0; }\n";
     std::fs::write(dir.path().join("prog.c"), program)?;
     let mut script = String::new();
-    for (command, _) in console_block("gcc prog.c")? {
+    for (command, _) in console_block(START, "gcc prog.c")? {
         script += &command;
         script.push('\n');
     }

@@ -1,6 +1,7 @@
 //! Maintenance of this repository: `cargo xtask <task>`.
 
 mod abi;
+mod book;
 mod c_runtime;
 mod components;
 mod errors;
@@ -85,6 +86,12 @@ const TASKS: &[Task] = &[
         about: "check that the tree can be released, and publish its packages",
         usage: "[--dry-run]",
         run: release::run,
+    },
+    Task {
+        name: "book",
+        about: "build the book of docs/ with mdBook, or check its links only",
+        usage: "[--check]",
+        run: book::run,
     },
 ];
 

@@ -29,6 +29,7 @@ pub fn run(options: &cli::Explain, shell: &mut Shell) -> Result<bool> {
                 "code": code.id,
                 "summary": code.summary,
                 "explanation": code.explanation,
+                "url": codes::url(code),
             }))?;
         }
     } else if options.list {
@@ -43,7 +44,8 @@ pub fn run(options: &cli::Explain, shell: &mut Shell) -> Result<bool> {
                 summary,
                 explanation,
             } = code;
-            shell.data(format!("{id}: {summary}\n\n{explanation}\n"))?;
+            let url = codes::url(code);
+            shell.data(format!("{id}: {summary}\n\n{explanation}\n\n{url}\n"))?;
         }
     }
     Ok(true)

@@ -48,6 +48,14 @@ pub static MISSING_RLIB: Code = code!(
     "library target that the package's programs cannot link"
 );
 
+/// Page of the book with the explanations, each below the code as its anchor.
+const PAGE: &str = "https://gpustub.github.io/gpustub/reference/diagnostics.html";
+
+/// URL of the explanation of a code.
+pub fn url(code: &Code) -> String {
+    format!("{PAGE}#{}", code.id)
+}
+
 /// Help for an id that is no rule: the code of another diagnostic, or misspelled. `more` are names that are accepted
 /// in place of a rule.
 pub fn unknown_rule_help(id: &str, more: &[&'static str]) -> String {

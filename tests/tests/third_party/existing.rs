@@ -1,5 +1,5 @@
-//! A project that uses cudarc already, `fixtures/third-party/existing`: the commands of the README lead from
-//! it to a program that starts without CUDA.
+//! A project that uses cudarc already, `fixtures/third-party/existing`: the commands of `docs/start.md` lead
+//! from it to a program that starts without CUDA.
 
 use std::fs;
 
@@ -8,6 +8,8 @@ use gpustub_tests::command::Ran;
 use gpustub_tests::readme::commands;
 
 use super::*;
+
+const PAGE: &str = "docs/start.md";
 
 impl Project {
     /// The project without what an earlier run has written.
@@ -32,20 +34,20 @@ impl Project {
     }
 }
 
-/// Commands of the README's quick start, with their output.
-fn quick_start() -> Result<Vec<(String, Vec<String>)>> {
-    let commands = commands("README.md")?;
+/// Commands of the page for a project that uses cudarc, with their output.
+fn start() -> Result<Vec<(String, Vec<String>)>> {
+    let commands = commands(PAGE)?;
     let position = |text: &str| commands.iter().position(|(line, _)| line.starts_with(text));
-    let start = position("cargo add cudarc").ok_or("README.md adds no cudarc")?;
-    let end = position("target/debug/app").ok_or("README.md runs no program")?;
+    let start = position("cargo add cudarc").ok_or("the page adds no cudarc")?;
+    let end = position("target/debug/app").ok_or("the page runs no program")?;
     Ok(commands[start..=end].to_vec())
 }
 
 #[test]
 #[ignore = "needs crates from the registry: ./tests/run"]
-fn readme_quick_start_leads_to_a_program_without_cuda() -> Result<()> {
+fn start_page_leads_to_a_program_without_cuda() -> Result<()> {
     let project = Project::existing()?;
-    for (line, output) in quick_start()? {
+    for (line, output) in start()? {
         let words: Vec<&str> = line.split(' ').collect();
         let printed = match words[..] {
             // The fixture has the feature already; its version is that of the lock file.

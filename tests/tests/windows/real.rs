@@ -115,9 +115,9 @@ fn direct(library: &Path) -> Result<String> {
 #[test]
 #[ignore = "downloads standard libraries: tests/run --all"]
 fn heavy_a_program_without_libraries() -> Result<()> {
-    let readme = fs::read_to_string(repository().join("README.md"))?;
+    let page = fs::read_to_string(repository().join("docs/start.md"))?;
     let printed = "status 35, 0 devices\n";
-    assert!(readme.contains(&format!("$ cargo run\n{printed}")));
+    assert!(page.contains(&format!("$ cargo run\n{printed}")));
     for triple in TRIPLES {
         let ran = run_with(triple, &[], &[], &[])?;
         assert!(ran.stdout.starts_with(printed), "{triple}: {}", ran.stdout);

@@ -6,6 +6,7 @@ use gpustub_core::diag::{Diagnostic, LineColumn};
 use serde::Serialize;
 
 use super::{Sources, level_name, location};
+use crate::codes;
 use crate::error::Error;
 use crate::ops::Operation;
 
@@ -19,6 +20,7 @@ pub struct Finding<'a> {
     format_version: u32,
     level: &'static str,
     code: &'static str,
+    url: String,
     message: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     location: Option<Location<'a>>,
@@ -104,6 +106,7 @@ pub fn finding<'a>(diagnostic: &'a Diagnostic, sources: &Sources) -> Finding<'a>
         format_version: FORMAT_VERSION,
         level: level_name(diagnostic.level),
         code: diagnostic.code.id,
+        url: codes::url(diagnostic.code),
         message: &diagnostic.message,
         location,
         help: diagnostic.help.as_deref(),

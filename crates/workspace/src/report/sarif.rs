@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{Sources, level_name};
+use crate::codes;
 use crate::error::Error;
 
 /// Base of relative locations: the directory that the command runs in.
@@ -81,6 +82,7 @@ fn rule(code: &Code) -> Value {
         .unwrap_or((code.explanation, ""));
     json!({
         "id": code.id,
+        "helpUri": codes::url(code),
         "shortDescription": { "text": code.summary },
         "fullDescription": { "text": text.replace('\n', " ") },
         "help": {
@@ -235,6 +237,8 @@ mod tests {
             let index = result["ruleIndex"].as_u64().unwrap();
             let rule = &run["tool"]["driver"]["rules"][usize::try_from(index).unwrap()];
             assert_eq!(rule["id"], result["ruleId"]);
+            let anchor = format!("#{}", rule["id"].as_str().unwrap());
+            assert!(rule["helpUri"].as_str().unwrap().ends_with(&anchor));
         }
     }
 
