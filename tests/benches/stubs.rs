@@ -29,7 +29,8 @@ fn main() {
         sources: Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/c"),
         work,
     };
-    let parts: [(&str, fn(&Bench)); 5] = [
+    type Part = (&'static str, fn(&Bench));
+    let parts: [Part; 5] = [
         ("call", Bench::call),
         ("size", Bench::size),
         ("bind", Bench::bind),
