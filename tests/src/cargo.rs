@@ -1,6 +1,7 @@
 //! Cargo, as a user calls it.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
@@ -67,4 +68,17 @@ pub fn home() -> Result<PathBuf> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let default = std::env::var_os("HOME").map(|home| Path::new(&home).join(".cargo"));
     home.or(default).ok_or_else(|| "no HOME".into())
+}
+
+/// An empty cargo home in a directory, but for the packages that have been downloaded already.
+pub fn cargo_home(dir: &Path) -> Result<PathBuf> {
+    let home = dir.join("cargo");
+    std::fs::create_dir(&home)?;
+    let own = self::home()?;
+    for entry in ["registry", "config.toml"] {
+        if own.join(entry).exists() {
+            symlink(own.join(entry), home.join(entry))?;
+        }
+    }
+    Ok(home)
 }

@@ -1,16 +1,10 @@
 //! Commands of `docs/install.md`: the static binary, and the subcommand installed from git.
 
-#![allow(
-    clippy::disallowed_methods,
-    reason = "cargo's own directory is found by the environment"
-)]
-
 use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use gpustub_tests::cargo::{cargo, without_own_cargo};
+use gpustub_tests::cargo::{cargo, cargo_home, without_own_cargo};
 use gpustub_tests::command::{path_with, succeed};
 use gpustub_tests::components::target_dir;
 use gpustub_tests::elf::readelf;
@@ -192,19 +186,4 @@ fn heavy_install_from_git() -> Result<()> {
     let ran = succeed(&mut cargo(&app, &["run", "--quiet"])?)?;
     assert_eq!(ran.stdout, "35 0\n");
     Ok(())
-}
-
-/// An empty cargo home, but for the packages that have been downloaded already.
-fn cargo_home(dir: &Path) -> Result<PathBuf> {
-    let home = dir.join("cargo");
-    fs::create_dir(&home)?;
-    let user = std::env::var_os("HOME").map(|home| Path::new(&home).join(".cargo"));
-    let own = std::env::var_os("CARGO_HOME").map(PathBuf::from).or(user);
-    let own = own.ok_or("neither CARGO_HOME nor HOME is set")?;
-    for entry in ["registry", "config.toml"] {
-        if own.join(entry).exists() {
-            symlink(own.join(entry), home.join(entry))?;
-        }
-    }
-    Ok(home)
 }

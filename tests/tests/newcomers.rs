@@ -1,0 +1,106 @@
+//! Paths of newcomers, in a clean directory with an empty cargo home: the subcommand is installed as the page says, from a
+//! repository in place of GitHub's, and then the commands of a page are typed.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use gpustub_tests::cargo::{cargo_home, without_own_cargo};
+use gpustub_tests::command::{Ran, path_with, succeed};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, repository};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    #[serde(default)]
+    before: String,
+    page: String,
+    blocks: Vec<String>,
+    after: String,
+    output: String,
+}
+
+/// A newcomer's account.
+struct Account<'d> {
+    home: &'d Path,
+}
+
+impl Account<'_> {
+    /// Runs a script in a directory, with both outputs in one.
+    fn run(&self, script: &str, directory: &Path) -> Result<Ran> {
+        let cargo_home = self.home.join("cargo");
+        let mut bash = Command::new("bash");
+        without_own_cargo(bash.current_dir(directory));
+        bash.args(["-euc", &format!("exec 2>&1\n{script}")])
+            .env("PATH", path_with(&cargo_home.join("bin"))?)
+            .env("CARGO_HOME", &cargo_home)
+            .env("GIT_CONFIG_GLOBAL", self.home.join("gitconfig"))
+            .env("CARGO_NET_GIT_FETCH_WITH_CLI", "true")
+            .env_remove("CARGO_NET_OFFLINE");
+        succeed(&mut bash)
+    }
+}
+
+/// Commands of the `console` block of a page that contains a text, and the lines shown for them.
+fn block(page: &str, text: &str) -> Result<(String, Vec<String>)> {
+    let contents = fs::read_to_string(repository().join(page))?;
+    let block = (contents.split("```console\n").skip(1))
+        .filter_map(|rest| rest.split_once("```"))
+        .map(|(block, _)| block)
+        .find(|block| block.contains(text))
+        .ok_or(format!("{page} has no block with `{text}`"))?;
+    let (mut script, mut lines) = (String::new(), Vec::new());
+    let mut is_here_document = false;
+    for line in block.lines() {
+        match line.strip_prefix("$ ").filter(|_| !is_here_document) {
+            None if !is_here_document => lines.push(line.to_owned()),
+            command => script += &format!("{}\n", command.unwrap_or(line)),
+        }
+        is_here_document = line.ends_with("<<'EOF'") || is_here_document && line != "EOF";
+    }
+    Ok((script, lines))
+}
+
+#[test]
+#[ignore = "compiles the subcommand and packages: minutes (tests/run --all)"]
+fn heavy_paths_of_newcomers() -> Result<()> {
+    let scratch = scratch()?;
+    let home = scratch.path();
+    cargo_home(home)?;
+    let url = "https://github.com/gpustub/gpustub";
+    let repository = repository();
+    fs::write(
+        home.join("gitconfig"),
+        format!(
+            "[url \"file://{}\"]\n\tinsteadOf = {url}\n[safe]\n\tdirectory = *\n",
+            repository.display()
+        ),
+    )?;
+    let account = Account { home };
+    let (install, _) = block("docs/install.md", "--git")?;
+    account.run(&install, home)?;
+
+    let text = fs::read_to_string(repository.join("tests/cases/newcomers.toml"))?;
+    let cases: BTreeMap<String, Case> = toml::from_str(&text)?;
+    assert!(!cases.is_empty());
+    for (name, case) in &cases {
+        let directory = home.join(name);
+        fs::create_dir(&directory)?;
+        let mut script = case.before.clone();
+        let mut expected = Vec::new();
+        for text in &case.blocks {
+            let (commands, lines) = block(&case.page, text)?;
+            script += &commands;
+            expected.extend(lines);
+        }
+        script += &case.after;
+        expected.push(case.output.clone());
+        println!("{name}");
+        let expected = Vec::from_iter(expected.iter().map(String::as_str));
+        account.run(&script, &directory)?.expect_in_order(&expected)?;
+    }
+    Ok(())
+}
