@@ -100,7 +100,9 @@ fn heavy_paths_of_newcomers() -> Result<()> {
         expected.push(case.output.clone());
         println!("{name}");
         let expected = Vec::from_iter(expected.iter().map(String::as_str));
-        account.run(&script, &directory)?.expect_in_order(&expected)?;
+        account
+            .run(&script, &directory)?
+            .expect_in_order(&expected)?;
     }
     Ok(())
 }
