@@ -1,5 +1,6 @@
 //! `cargo xtask reference`: generated files of `docs/`.
 
+mod budgets;
 mod chart;
 mod pages;
 
@@ -23,8 +24,15 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     let tables = (page::PAGE, page::page());
     let schema = (SCHEMA, schema()?);
     let mut clean = true;
-    let chart = (chart::PICTURE, chart::svg());
-    for (name, text) in pages::pages().into_iter().chain([schema, tables, chart]) {
+    let benchmarks = read(&docs.join(budgets::PAGE))?;
+    let generated = [
+        schema,
+        tables,
+        (chart::PICTURE, chart::svg()),
+        (budgets::PICTURE, budgets::svg()),
+        (budgets::PAGE, budgets::page(&benchmarks)?),
+    ];
+    for (name, text) in pages::pages().into_iter().chain(generated) {
         let path = docs.join(name);
         if fs::read_to_string(&path).is_ok_and(|old| old == text) {
             continue;
@@ -38,6 +46,10 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
         }
     }
     Ok(clean)
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
 }
 
 /// Output of `cargo gpustub schema`.
@@ -60,8 +72,13 @@ mod tests {
     #[test]
     fn pages_are_current() {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
-        let chart = (chart::PICTURE, chart::svg());
-        for (name, text) in pages::pages().into_iter().chain([chart]) {
+        let benchmarks = read(&docs.join(budgets::PAGE)).unwrap();
+        let generated = [
+            (chart::PICTURE, chart::svg()),
+            (budgets::PICTURE, budgets::svg()),
+            (budgets::PAGE, budgets::page(&benchmarks).unwrap()),
+        ];
+        for (name, text) in pages::pages().into_iter().chain(generated) {
             let current = fs::read_to_string(docs.join(name)).unwrap_or_default();
             assert!(current == text, "docs/{name}: run `cargo xtask reference`");
         }
