@@ -2,6 +2,7 @@
 
 use gpustub_core::fields::{FIELDS, Field, SYSTEMS, Type};
 use gpustub_core::library::Library;
+use gpustub_workspace::codes::SCHEMA;
 use serde_json::{Map, Value, json};
 
 /// JSON schema of `GpuStub.toml`, for editors that complete and check TOML with one.
@@ -15,6 +16,7 @@ pub fn schema() -> String {
         .collect();
     let mut schema = object("");
     schema["$schema"] = "http://json-schema.org/draft-07/schema#".into();
+    schema["$id"] = SCHEMA.into();
     schema["title"] = "GpuStub.toml".into();
     schema["description"] = "The GPU libraries that a package calls".into();
     schema["definitions"] = definitions.into();

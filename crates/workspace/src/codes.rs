@@ -51,6 +51,9 @@ pub static MISSING_RLIB: Code = code!(
 /// Page of the book with the explanations, each below the code as its anchor.
 const PAGE: &str = "https://gpustub.github.io/gpustub/reference/diagnostics.html";
 
+/// URL of the JSON schema of `GpuStub.toml`, which editors read from its first line.
+pub const SCHEMA: &str = "https://gpustub.github.io/gpustub/gpustub.schema.json";
+
 /// URL of the explanation of a code.
 pub fn url(code: &Code) -> String {
     format!("{PAGE}#{}", code.id)

@@ -5,6 +5,7 @@ use serde_json::json;
 use toml_edit::{DocumentMut, Item, Table};
 
 use super::{as_before, templates};
+use crate::codes::SCHEMA;
 use crate::tables::FILE;
 
 /// Text of a new file, which lists the libraries that gpustub knows.
@@ -25,7 +26,7 @@ pub fn new() -> String {
             json!({ "id": library.id, "space": padding, "title": library.title })
         })
         .collect();
-    templates::render(FILE, &json!({ "libraries": rows }))
+    templates::render(FILE, &json!({ "libraries": rows, "schema": SCHEMA }))
 }
 
 /// Adds `[stub.<id>]` to the text, and sets its `header-version` if one is given.
