@@ -8,7 +8,6 @@ use std::process::Command;
 
 use gpustub_tests::cargo::{cargo_home, without_own_cargo};
 use gpustub_tests::command::{Ran, path_with, succeed};
-use gpustub_tests::scratch::scratch;
 use gpustub_tests::{Result, repository};
 use serde::Deserialize;
 
@@ -67,8 +66,9 @@ fn block(page: &str, text: &str) -> Result<(String, Vec<String>)> {
 #[test]
 #[ignore = "compiles the subcommand and packages: minutes (tests/run --all)"]
 fn heavy_paths_of_newcomers() -> Result<()> {
-    let scratch = scratch()?;
-    let home = scratch.path();
+    // Outside of this repository, whose workspace cargo would add new packages to.
+    let directory = tempfile::tempdir()?;
+    let home = directory.path();
     cargo_home(home)?;
     let url = "https://github.com/gpustub/gpustub";
     let repository = repository();
