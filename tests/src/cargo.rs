@@ -74,10 +74,10 @@ pub fn home() -> Result<PathBuf> {
 pub fn cargo_home(dir: &Path) -> Result<PathBuf> {
     let home = dir.join("cargo");
     std::fs::create_dir(&home)?;
-    let own = self::home()?;
+    let user_home = self::home()?;
     for entry in ["registry", "config.toml"] {
-        if own.join(entry).exists() {
-            symlink(own.join(entry), home.join(entry))?;
+        if user_home.join(entry).exists() {
+            symlink(user_home.join(entry), home.join(entry))?;
         }
     }
     Ok(home)

@@ -27,11 +27,27 @@ pub fn commands(page: &str) -> Result<Vec<Shown>> {
     commands_of(&text)
 }
 
+/// Commands of the `console` block of a page that contains a text, with the output lines shown for each.
+pub fn console_block(page: &str, text: &str) -> Result<Vec<Shown>> {
+    let block = (blocks(page)?.into_iter())
+        .find(|block| block.kind == "console" && block.text.contains(text))
+        .ok_or(format!("{page} has no console block with `{text}`"))?;
+    commands_of(&block.text)
+}
+
 fn commands_of(text: &str) -> Result<Vec<Shown>> {
     let mut commands: Vec<Shown> = Vec::new();
+    let mut is_here_document = false;
     for line in text.lines() {
         match (line.strip_prefix("$ "), commands.last_mut()) {
-            (Some(command), _) => commands.push((command.to_owned(), Vec::new())),
+            (_, Some((command, _))) if is_here_document => {
+                *command += &format!("\n{line}");
+                is_here_document = line != "EOF";
+            }
+            (Some(command), _) => {
+                is_here_document = command.contains("<<'EOF'");
+                commands.push((command.to_owned(), Vec::new()));
+            }
             (None, Some((_, output))) => output.push(line.to_owned()),
             (None, None) => return Err(format!("no command printed {line:?}").into()),
         }

@@ -8,6 +8,7 @@ use std::process::Command;
 
 use gpustub_tests::cargo::{cargo_home, without_own_cargo};
 use gpustub_tests::command::{Ran, path_with, succeed};
+use gpustub_tests::readme::console_block;
 use gpustub_tests::{Result, repository};
 use serde::Deserialize;
 
@@ -43,26 +44,6 @@ impl Account<'_> {
     }
 }
 
-/// Commands of the `console` block of a page that contains a text, and the lines shown for them.
-fn block(page: &str, text: &str) -> Result<(String, Vec<String>)> {
-    let contents = fs::read_to_string(repository().join(page))?;
-    let block = (contents.split("```console\n").skip(1))
-        .filter_map(|rest| rest.split_once("```"))
-        .map(|(block, _)| block)
-        .find(|block| block.contains(text))
-        .ok_or(format!("{page} has no block with `{text}`"))?;
-    let (mut script, mut lines) = (String::new(), Vec::new());
-    let mut is_here_document = false;
-    for line in block.lines() {
-        match line.strip_prefix("$ ").filter(|_| !is_here_document) {
-            None if !is_here_document => lines.push(line.to_owned()),
-            command => script += &format!("{}\n", command.unwrap_or(line)),
-        }
-        is_here_document = line.ends_with("<<'EOF'") || is_here_document && line != "EOF";
-    }
-    Ok((script, lines))
-}
-
 #[test]
 #[ignore = "compiles the subcommand and packages: minutes (tests/run --all)"]
 fn heavy_paths_of_newcomers() -> Result<()> {
@@ -80,8 +61,9 @@ fn heavy_paths_of_newcomers() -> Result<()> {
         ),
     )?;
     let account = Account { home };
-    let (install, _) = block("docs/install.md", "--git")?;
-    account.run(&install, home)?;
+    for (command, _) in console_block("docs/install.md", "--git")? {
+        account.run(&command, home)?;
+    }
 
     let text = fs::read_to_string(repository.join("tests/cases/newcomers.toml"))?;
     let cases: BTreeMap<String, Case> = toml::from_str(&text)?;
@@ -92,9 +74,10 @@ fn heavy_paths_of_newcomers() -> Result<()> {
         let mut script = case.before.clone();
         let mut expected = Vec::new();
         for text in &case.blocks {
-            let (commands, lines) = block(&case.page, text)?;
-            script += &commands;
-            expected.extend(lines);
+            for (command, lines) in console_block(&case.page, text)? {
+                script += &format!("{command}\n");
+                expected.extend(lines);
+            }
         }
         script += &case.after;
         expected.push(case.output.clone());

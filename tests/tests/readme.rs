@@ -5,39 +5,11 @@ use std::process::Command;
 
 use gpustub_tests::cargo::{hello_gpu, program};
 use gpustub_tests::command::{Ran, path_with, succeed, which};
-use gpustub_tests::readme::patched_directory;
+use gpustub_tests::readme::{console_block, patched_directory};
 use gpustub_tests::scratch::scratch;
 use gpustub_tests::{Result, repository};
 
 const START: &str = "docs/start.md";
-
-/// The `console` block of a page that contains `text`: its commands, each with the output shown.
-fn console_block(page: &str, text: &str) -> Result<Vec<(String, Vec<String>)>> {
-    let contents = std::fs::read_to_string(repository().join(page))?;
-    let block = contents
-        .split("```console\n")
-        .skip(1)
-        .filter_map(|rest| rest.split("```").next())
-        .find(|block| block.contains(text))
-        .ok_or(format!("{page} has no console block with `{text}`"))?;
-    let mut commands: Vec<(String, Vec<String>)> = Vec::new();
-    let mut here_document = false;
-    for line in block.lines() {
-        if let Some(command) = line.strip_prefix("$ ").filter(|_| !here_document) {
-            here_document = command.contains("<<'EOF'");
-            commands.push((command.to_owned(), Vec::new()));
-        } else if let Some((command, output)) = commands.last_mut() {
-            if here_document {
-                command.push('\n');
-                command.push_str(line);
-                here_document = line != "EOF";
-            } else {
-                output.push(line.to_owned());
-            }
-        }
-    }
-    Ok(commands)
-}
 
 /// Runs a line in `dir` with a shell, with the packages of this tree in place of published ones and
 /// without CUDA.
