@@ -18,7 +18,8 @@ pub fn run(options: &cli::Init, shell: &mut Shell) -> Result<bool> {
     let package = workspace.selected_package(|_| true)?;
     let path = directory(package).join(FILE);
     let mut operations = Vec::new();
-    if !path.exists() {
+    let is_new = !path.exists();
+    if is_new {
         let display_path = display_path(&path);
         operations.push(Operation::write(path, display_path, gpustub_toml::new())?);
     } else if options.ci.is_none() {
@@ -36,7 +37,9 @@ pub fn run(options: &cli::Init, shell: &mut Shell) -> Result<bool> {
     ops::apply(&operations, |operation| {
         shell.status(operation.verb(), &operation.display_path)
     })?;
-    shell.note("next: `cargo gpustub add <library>`");
+    if is_new {
+        shell.note("next: `cargo gpustub add <library>`");
+    }
     Ok(true)
 }
 
