@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::repository::repository;
+use crate::repository::{read, repository};
 use links::{DOCS, Tree, resolve};
 use page::Page;
 
@@ -154,10 +154,6 @@ fn missing_ids(pages: &BTreeMap<String, Page>, output: &Path) -> Result<Vec<Stri
         }
     }
     Ok(missing)
-}
-
-fn read(path: &Path) -> Result<String, String> {
-    fs::read_to_string(path).map_err(|e| format!("could not read {}: {e}", path.display()))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), String> {

@@ -9,6 +9,7 @@ use crate::abi;
 use crate::fallbacks::{declarations, include_directories};
 use crate::manifests::diff;
 use crate::recipes::{Options, Recipe, root};
+use crate::repository::read;
 
 /// Header comment of every file.
 const HEAD: &str = "\
@@ -47,10 +48,6 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
 
 fn path(id: &str) -> PathBuf {
     root().join("manifests").join(id).with_extension("errors")
-}
-
-fn read(path: &Path) -> Result<String, String> {
-    std::fs::read_to_string(path).map_err(|e| format!("`{}`: {e}", path.display()))
 }
 
 /// Whether the library has functions that name its status codes.

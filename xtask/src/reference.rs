@@ -5,10 +5,10 @@ mod chart;
 mod pages;
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 use crate::abi::page;
+use crate::repository::{read, repository};
 
 /// JSON schema of `GpuStub.toml`.
 const SCHEMA: &str = "gpustub.schema.json";
@@ -20,36 +20,37 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
         [option] if option == "--check" => true,
         _ => return Err("only `--check` is expected".to_owned()),
     };
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
-    let tables = (page::PAGE, page::page());
-    let schema = (SCHEMA, schema()?);
     let mut clean = true;
-    let benchmarks = read(&docs.join(budgets::PAGE))?;
-    let generated = [
-        schema,
-        tables,
-        (chart::PICTURE, chart::svg()),
-        (budgets::PICTURE, budgets::svg()),
-        (budgets::PAGE, budgets::page(&benchmarks)?),
-    ];
-    for (name, text) in pages::pages().into_iter().chain(generated) {
-        let path = docs.join(name);
+    let schema = (format!("docs/{SCHEMA}"), schema()?);
+    let tables = (format!("docs/{}", page::PAGE), page::page());
+    for (name, text) in documents()?.into_iter().chain([schema, tables]) {
+        let path = repository().join(&name);
         if fs::read_to_string(&path).is_ok_and(|old| old == text) {
             continue;
         }
         if check {
-            println!("docs/{name} is out of date");
+            println!("{name} is out of date");
             clean = false;
         } else {
-            fs::write(&path, text).map_err(|e| format!("could not write docs/{name}: {e}"))?;
-            println!("wrote docs/{name}");
+            fs::write(&path, text).map_err(|e| format!("could not write {name}: {e}"))?;
+            println!("wrote {name}");
         }
     }
     Ok(clean)
 }
 
-fn read(path: &Path) -> Result<String, String> {
-    fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
+/// Pages and pictures, by path from the root.
+fn documents() -> Result<Vec<(String, String)>, String> {
+    let pictures = [
+        (chart::PICTURE, chart::svg()),
+        (budgets::PICTURE, budgets::svg()),
+    ];
+    let mut documents: Vec<_> = (pages::pages().into_iter().chain(pictures))
+        .map(|(name, text)| (format!("docs/{name}"), text))
+        .collect();
+    let benchmarks = read(&repository().join(budgets::PAGE))?;
+    documents.push((budgets::PAGE.to_owned(), budgets::page(&benchmarks)?));
+    Ok(documents)
 }
 
 /// Output of `cargo gpustub schema`.
@@ -71,16 +72,9 @@ mod tests {
 
     #[test]
     fn pages_are_current() {
-        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
-        let benchmarks = read(&docs.join(budgets::PAGE)).unwrap();
-        let generated = [
-            (chart::PICTURE, chart::svg()),
-            (budgets::PICTURE, budgets::svg()),
-            (budgets::PAGE, budgets::page(&benchmarks).unwrap()),
-        ];
-        for (name, text) in pages::pages().into_iter().chain(generated) {
-            let current = fs::read_to_string(docs.join(name)).unwrap_or_default();
-            assert!(current == text, "docs/{name}: run `cargo xtask reference`");
+        for (name, text) in documents().unwrap() {
+            let current = fs::read_to_string(repository().join(&name)).unwrap_or_default();
+            assert!(current == text, "{name}: run `cargo xtask reference`");
         }
     }
 }

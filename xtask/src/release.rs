@@ -2,11 +2,10 @@
 //!
 //! `RELEASING.md` has the steps of a release; this task runs those that a machine can.
 
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::repository::repository;
+use crate::repository::{read, repository};
 
 /// A workspace of the repository.
 struct Workspace {
@@ -140,14 +139,13 @@ fn version(directory: &Path) -> Result<String, String> {
     let file = directory.join("Cargo.toml");
     let manifest: toml::Table =
         toml::from_str(&read(&file)?).map_err(|e| format!("{}: {e}", file.display()))?;
-    let version = manifest["workspace"]["package"]["version"].as_str();
+    let package = manifest
+        .get("workspace")
+        .and_then(|table| table.get("package"));
+    let version = package.and_then(|table| table.get("version")?.as_str());
     version
         .map(str::to_owned)
         .ok_or_else(|| format!("{}: no version", file.display()))
-}
-
-fn read(file: &Path) -> Result<String, String> {
-    fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))
 }
 
 /// Output of git.

@@ -1,4 +1,4 @@
-//! Where links lead, and which lead nowhere.
+//! Targets of links, and links that lead nowhere.
 
 use std::collections::BTreeMap;
 

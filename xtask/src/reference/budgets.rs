@@ -7,8 +7,8 @@ use serde::Deserialize;
 /// The picture, below `docs/`.
 pub const PICTURE: &str = "images/benchmarks.svg";
 
-/// The page with the table, from `docs/`.
-pub const PAGE: &str = "../BENCHMARKS.md";
+/// The page with the table, from the root.
+pub const PAGE: &str = "BENCHMARKS.md";
 
 /// Lines around the table.
 const START: &str = "<!-- written by `cargo xtask reference` -->\n\n";
