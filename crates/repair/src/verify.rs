@@ -1,8 +1,13 @@
 //! Comparison of a wheel with its `RECORD`. Installers reject a wheel that differs, or install what its author did not
 //! build, so it must not get a true `RECORD` by a repair.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use data_encoding::BASE64URL_NOPAD;
 use sha2::{Digest, Sha256, Sha384, Sha512};
@@ -19,13 +24,13 @@ pub struct RecordFault {
     pub message: String,
 }
 
-/// The first difference between the wheel and its `RECORD`. Directories, `RECORD` and its signatures need no line
+/// The first difference between the wheel and its `RECORD`, found by at most `jobs` threads. Directories, `RECORD` and its signatures need no line
 /// with a hash (binary distribution format, "The .dist-info directory").
 ///
 /// # Errors
 ///
 /// If the wheel has no `RECORD`, or a member is damaged.
-pub fn record_fault(wheel: &Wheel) -> io::Result<Option<RecordFault>> {
+pub fn record_fault(wheel: &Wheel, jobs: NonZeroUsize) -> io::Result<Option<RecordFault>> {
     let record = wheel.record_entry()?;
     let text = wheel.record_text(record)?;
     let mut listed: BTreeMap<String, Line> = BTreeMap::new();
@@ -42,19 +47,59 @@ pub fn record_fault(wheel: &Wheel) -> io::Result<Option<RecordFault>> {
         .values()
         .filter(|line| !line.path.ends_with('/') && strong_hash(line).is_none())
         .count();
+    let mut hashed = Vec::new();
+    let mut unlisted = None;
     for entry in &wheel.entries {
         if entry.name.ends_with('/') || exempt.contains(&entry.name) {
             continue;
         }
         let Some(line) = listed.remove(&entry.name) else {
-            return Ok(fault(&entry.name, "is not in RECORD"));
+            unlisted = Some(&entry.name);
+            break;
         };
-        if let Some(message) = difference(wheel, entry, &line, unhashed)? {
+        hashed.push((entry, line));
+    }
+    let differences = in_parallel(&hashed, jobs, |(entry, line)| {
+        difference(wheel, entry, line, unhashed)
+    });
+    for ((entry, _), difference) in hashed.iter().zip(differences) {
+        if let Some(message) = difference? {
             return Ok(fault(&entry.name, &message));
         }
     }
+    if let Some(name) = unlisted {
+        return Ok(fault(name, "is not in RECORD"));
+    }
     let missing = listed.keys().find(|path| !path.ends_with('/'));
     Ok(missing.and_then(|path| fault(path, "is in RECORD, but not in the wheel")))
+}
+
+/// Results of a function for all members, in their order. The largest ones begin.
+fn in_parallel<T: Send>(
+    members: &[(&ZipEntry, Line)],
+    jobs: NonZeroUsize,
+    function: impl Fn(&(&ZipEntry, Line)) -> T + Sync,
+) -> Vec<T> {
+    let mut order: Vec<usize> = (0..members.len()).collect();
+    order.sort_by_key(|index| Reverse(members[*index].0.size));
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut results = Vec::new();
+        while let Some(index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+            results.push((*index, function(&members[*index])));
+        }
+        results
+    };
+    let mut results = thread::scope(|scope| {
+        let threads: Vec<_> = (1..jobs.get()).map(|_| scope.spawn(work)).collect();
+        let mut results = work();
+        for thread in threads {
+            results.extend(thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        results
+    });
+    results.sort_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
 }
 
 /// Algorithm and value of a hash. The format requires SHA-256 or better, and forbids MD5 and SHA-1.

@@ -5,11 +5,11 @@
 //! a second time to its header, so the records are written here (APPNOTE.TXT 4.3.7 and 4.3.12).
 
 mod deflate;
+mod section;
 mod writers;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Take, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::num::NonZeroUsize;
 use std::ops::Range;
 
@@ -19,6 +19,7 @@ use gpustub_check::wheel::is_dist_info;
 use rawzip::{CompressionMethod, ZipArchiveEntryWayfinder, ZipSliceArchive};
 
 use crate::record::{self, Hasher};
+use section::Section;
 use writers::{Counter, CountingWriter, HashingWriter};
 
 /// Largest central directory: 200,000 files have a quarter of it.
@@ -162,7 +163,7 @@ impl Wheel {
             .get_entry(entry.wayfinder)
             .map_err(io::Error::other)?;
         let (start, end) = body.compressed_data_range();
-        let compressed = self.read(start..end)?;
+        let compressed = self.read(start..end);
         let mut reader: Box<dyn Read> = match u16_at(&entry.central, 10) {
             0 => Box::new(body.verifying_reader(compressed)),
             8 => Box::new(body.verifying_reader(DeflateDecoder::new(compressed))),
@@ -269,22 +270,22 @@ impl Wheel {
     /// Extra fields of a local header, without sizes of 64 bits.
     fn extra_fields(&self, entry: &ZipEntry) -> io::Result<Vec<u8>> {
         let mut header = [0; LOCAL_SIZE];
-        self.read(entry.range.clone())?.read_exact(&mut header)?;
+        self.read(entry.range.clone()).read_exact(&mut header)?;
         if !header.starts_with(&LOCAL) {
             return Err(malformed());
         }
         let start = entry.range.start + LOCAL_SIZE as u64 + u64::from(u16_at(&header, 26));
         let mut extra = vec![0; usize::from(u16_at(&header, 28))];
-        self.read(start..start + extra.len() as u64)?
+        self.read(start..start + extra.len() as u64)
             .read_exact(&mut extra)?;
         Ok(without_zip64(&extra))
     }
 
-    /// Reader of a part of the archive, from its file: pages of the map would be resident.
-    fn read(&self, range: Range<u64>) -> io::Result<Take<&File>> {
-        let mut file = self.zip.file();
-        file.seek(SeekFrom::Start(range.start))?;
-        Ok(file.take(range.end - range.start))
+    fn read(&self, range: Range<u64>) -> Section<'_> {
+        Section {
+            file: self.zip.file(),
+            range,
+        }
     }
 }
 
@@ -301,7 +302,7 @@ impl<W: Write + Seek> WheelWriter<'_, W> {
     fn copy_file(&mut self, wheel: &Wheel, entry: &ZipEntry) -> io::Result<()> {
         let offset = self.out.stream_position()?;
         let size = entry.range.end - entry.range.start;
-        if io::copy(&mut wheel.read(entry.range.clone())?, self.out)? != size {
+        if io::copy(&mut wheel.read(entry.range.clone()), self.out)? != size {
             return Err(malformed());
         }
         let mut central = entry.central.clone();

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use gpustub_check::read::{self, ReadOptions, Scratch, Zip};
@@ -57,6 +58,7 @@ pub struct MappedImage {
 /// Reads all files. Those that cannot be rewritten are reported.
 pub fn read(
     options: &cli::Repair,
+    jobs: NonZeroUsize,
     known: &KnownLibraries,
     status: &StatusLine,
     diagnostics: &mut Vec<Diagnostic>,
@@ -71,7 +73,7 @@ pub fn read(
         };
         let name = file_name(path)?;
         match package.kind {
-            ContainerKind::Wheel => match rewritable_wheel(zip, &package, options) {
+            ContainerKind::Wheel => match rewritable_wheel(zip, &package, options, jobs) {
                 Ok(wheel) => inputs.push(Input {
                     package,
                     source: Source::Wheel {
@@ -175,6 +177,7 @@ fn rewritable_wheel(
     zip: Option<Zip>,
     package: &Package,
     options: &cli::Repair,
+    jobs: NonZeroUsize,
 ) -> std::result::Result<Wheel, Box<Diagnostic>> {
     let refuse = |fault: &str| refused(&package.name, &format!("not rewritten: {fault}"));
     let unusable = |error: io::Error| {
@@ -200,7 +203,7 @@ fn rewritable_wheel(
     {
         return Err(Box::new(signed(&package.name, signature)));
     }
-    match record_fault(&wheel) {
+    match record_fault(&wheel, jobs) {
         Ok(None) => Ok(wheel),
         Ok(Some(fault)) => Err(Box::new(
             refuse(&format!("`{}` {}", fault.member, fault.message)).help(
