@@ -1,8 +1,6 @@
 //! Runs `cargo tree`. Unlike `cargo metadata`, which merges the features of all members, it
 //! resolves chosen packages with given features, as cargo builds them.
 
-use std::process::Output;
-
 use crate::error::{Error, Result};
 use cargo_metadata::{DependencyKind, Package};
 
@@ -38,22 +36,17 @@ pub struct Query<'a> {
     pub features: Features<'a>,
     /// Target; `None`: the host.
     pub target: Option<&'a str>,
-    /// Packages that are left out, as `name@version`.
-    pub pruned: &'a [String],
 }
 
 impl Query<'_> {
-    /// Runs cargo. The command may have failed.
-    pub fn run(&self) -> Result<Output> {
+    /// Output of cargo. Its own message is the error.
+    pub fn text(&self) -> Result<String> {
         let mut command = cargo::command("tree", &self.workspace.root().join("Cargo.toml"));
         command
             .args(["--edges", self.edges, "--charset", "ascii"])
             .args(["--color", "never", "--format", "{p}\t{f}"]);
         for package in self.packages {
             command.args(["--package", &spec(package)]);
-        }
-        for spec in self.pruned {
-            command.args(["--prune", spec]);
         }
         match self.features {
             Features::All => drop(command.arg("--all-features")),
@@ -67,29 +60,18 @@ impl Query<'_> {
             command.args(["--target", target]);
         }
         command.args(self.options.cargo_arguments());
-        cargo::output(&mut command)
-    }
-
-    /// Output of cargo for a tree that must exist.
-    pub fn text(&self) -> Result<String> {
-        let output = self.run()?;
+        let output = cargo::output(&mut command)?;
         if output.status.success() {
-            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-        } else {
-            Err(refusal(&output))
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
+        let text = String::from_utf8_lossy(&output.stderr);
+        let text = text.trim();
+        Err(Error::new(text.strip_prefix("error: ").unwrap_or(text)))
     }
-}
-
-/// Cargo's own message, without its `error:`.
-pub fn refusal(output: &Output) -> Error {
-    let text = String::from_utf8_lossy(&output.stderr);
-    let text = text.trim();
-    Error::new(text.strip_prefix("error: ").unwrap_or(text))
 }
 
 /// Package id specification of a package for cargo.
-pub fn spec(package: &Package) -> String {
+fn spec(package: &Package) -> String {
     format!("{}@{}", package.name, package.version)
 }
 
@@ -108,6 +90,13 @@ pub struct TreePackage<'a> {
     pub source: &'a str,
     /// Enabled features.
     pub features: Vec<&'a str>,
+}
+
+impl TreePackage<'_> {
+    /// Name, version and source, which identify the package.
+    pub fn id(&self) -> [&str; 3] {
+        [self.name, self.version, self.source]
+    }
 }
 
 /// Packages of a tree. Dependencies of a package are printed at its first occurrence.

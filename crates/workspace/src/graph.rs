@@ -75,7 +75,6 @@ impl<'a> PackageGraph<'a> {
                 edges: "normal,build,dev",
                 features: Features::CommandLine(&options.features),
                 target: Some(triple),
-                pruned: &[],
             };
             graph.narrow(&cargo_tree::packages(&query.text()?));
         }

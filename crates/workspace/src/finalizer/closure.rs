@@ -10,7 +10,7 @@ use toml_edit::DocumentMut;
 use super::naming::is_finalizer;
 use super::platform;
 use super::programs::{Programs, has_rdc};
-use crate::cargo_tree::{self, Features, Query};
+use crate::cargo_tree::{self, Features, Query, TreePackage};
 use crate::graph::PackageGraph;
 use crate::package_index::PackageIndex;
 use crate::selection::Selection;
@@ -202,17 +202,21 @@ impl MemberSearch<'_> {
         linked: &BTreeSet<PackageIndex>,
         published: &BTreeSet<PackageIndex>,
     ) -> Result<BTreeMap<PackageIndex, LinkCondition>> {
-        let without_features = self.members(edges, Features::None)?;
-        let always: BTreeSet<_> = without_features.difference(published).copied().collect();
         let mut conditions: BTreeMap<PackageIndex, LinkCondition> = linked
             .iter()
             .map(|&index| (index, LinkCondition::default()))
             .collect();
+        let features = self.package.features.keys();
+        let mut features = features.filter(|name| *name != "default").peekable();
+        if features.peek().is_none() {
+            return Ok(conditions);
+        }
+        let without_features = self.members(edges, Features::None)?;
+        let always: BTreeSet<_> = without_features.difference(published).copied().collect();
         if always == *linked {
             return Ok(conditions);
         }
-        let features = self.package.features.keys();
-        for feature in features.filter(|name| *name != "default") {
+        for feature in features {
             for index in self.members(edges, Features::Only(feature))? {
                 if let Some(condition) = conditions.get_mut(&index)
                     && !always.contains(&index)
@@ -226,45 +230,42 @@ impl MemberSearch<'_> {
 
     /// Packages with RDC code in cargo's tree of the package.
     fn members(&self, edges: &str, features: Features) -> Result<BTreeSet<PackageIndex>> {
-        // The dependencies of a finalizer are the result of this search.
-        let mut pruned: Vec<String> = self
-            .graph
-            .reachable(&[self.package])
-            .into_iter()
-            .map(|index| self.graph.packages[index])
-            .filter(|package| is_finalizer(package))
-            .map(cargo_tree::spec)
-            .collect();
-        loop {
-            let output = Query {
-                workspace: self.workspace,
-                options: self.options,
-                packages: &[self.package],
-                edges: &format!("{edges},no-proc-macro"),
-                features,
-                target: None,
-                pruned: &pruned,
-            }
-            .run()?;
-            if output.status.success() {
-                return Ok(self.read(&String::from_utf8_lossy(&output.stdout)));
-            }
-            let text = String::from_utf8_lossy(&output.stderr);
-            // Cargo requires that each is found, also with features that do not use it.
-            let count = pruned.len();
-            pruned.retain(|spec| !text.contains(&format!("`{spec}` did not match any packages")));
-            if pruned.len() == count {
-                return Err(cargo_tree::refusal(&output));
-            }
-        }
+        let query = Query {
+            workspace: self.workspace,
+            options: self.options,
+            packages: &[self.package],
+            edges: &format!("{edges},no-proc-macro"),
+            features,
+            target: None,
+        };
+        Ok(self.read(&query.text()?))
     }
 
-    /// Packages with RDC code in the output of `cargo tree`.
+    /// Packages with RDC code in the output of `cargo tree`, without those below finalizers: their dependencies are the
+    /// result of this search. Cargo's `--prune` fails if the tree has no such package.
     fn read(&self, text: &str) -> BTreeSet<PackageIndex> {
-        cargo_tree::packages(text)
-            .iter()
-            .filter_map(|package| self.graph.find(package))
-            .filter(|&index| !self.graph.rdc(index).is_empty())
-            .collect()
+        let packages = cargo_tree::packages(text);
+        let mut dependencies: BTreeMap<_, Vec<&TreePackage>> = BTreeMap::new();
+        let mut path = Vec::new();
+        for package in &packages {
+            path.truncate(package.depth);
+            if let Some(parent) = path.last() {
+                dependencies.entry(*parent).or_default().push(package);
+            }
+            path.push(package.id());
+        }
+        let mut members = BTreeSet::new();
+        let mut read = BTreeSet::new();
+        let mut open: Vec<&TreePackage> = packages.first().into_iter().collect();
+        while let Some(package) = open.pop() {
+            let index = self.graph.find(package);
+            let ends = index.is_some_and(|index| is_finalizer(self.graph.packages[index]));
+            if ends || !read.insert(package.id()) {
+                continue;
+            }
+            members.extend(index.filter(|&index| !self.graph.rdc(index).is_empty()));
+            open.extend(dependencies.get(&package.id()).into_iter().flatten());
+        }
+        members
     }
 }
