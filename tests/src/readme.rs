@@ -27,6 +27,25 @@ pub fn commands(page: &str) -> Result<Vec<Shown>> {
     commands_of(&text)
 }
 
+/// Commands of the first block of a page that contains a text, with the output lines shown for each. In a block of the kind
+/// `sh` each line is one; for a block with the contents of a file, it is the command that writes it.
+pub fn block_commands(page: &str, text: &str) -> Result<Vec<Shown>> {
+    let block = (blocks(page)?.into_iter())
+        .find(|block| block.text.contains(text))
+        .ok_or(format!("{page} has no block with `{text}`"))?;
+    if block.kind == "console" {
+        return commands_of(&block.text);
+    }
+    if block.kind == "sh" {
+        let lines = block.text.lines();
+        return Ok(lines.map(|line| (line.to_owned(), Vec::new())).collect());
+    }
+    let (file, appends) = block.file.ok_or("no file is named before a block")?;
+    let redirection = if appends { ">>" } else { ">" };
+    let command = format!("cat {redirection} {file} <<'EOF'\n{}EOF", block.text);
+    Ok(vec![(command, Vec::new())])
+}
+
 /// Commands of the `console` block of a page that contains a text, with the output lines shown for each.
 pub fn console_block(page: &str, text: &str) -> Result<Vec<Shown>> {
     let block = (blocks(page)?.into_iter())
@@ -79,9 +98,14 @@ pub fn blocks(page: &str) -> Result<Vec<Block>> {
         }
         let (kind, text) = part.split_once('\n').ok_or("a fence without a block")?;
         let file = spans(sentence).rfind(|span| span.contains('.') && !span.contains(' '));
+        // That of the closing fence: a block in a list is indented.
+        let (text, indentation) = text.rsplit_once('\n').unwrap_or(("", text));
+        let lines = text
+            .lines()
+            .map(|line| line.strip_prefix(indentation).unwrap_or(line));
         blocks.push(Block {
             kind: kind.to_owned(),
-            text: text.to_owned(),
+            text: lines.map(|line| format!("{line}\n")).collect(),
             file: file.map(|file| (file.to_owned(), sentence.starts_with("Append "))),
         });
     }

@@ -1,15 +1,15 @@
 //! Paths of newcomers, in a clean directory with an empty cargo home: the subcommand is installed as the page says, from a
 //! repository in place of GitHub's, and then the commands of a page are typed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use gpustub_tests::cargo::{cargo_home, without_own_cargo};
 use gpustub_tests::command::{Ran, path_with, succeed};
-use gpustub_tests::readme::console_block;
-use gpustub_tests::{Result, repository};
+use gpustub_tests::readme::{block_commands, console_block};
+use gpustub_tests::{Failure, Result, repository};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -19,6 +19,8 @@ struct Case {
     before: String,
     page: String,
     blocks: Vec<String>,
+    #[serde(default)]
+    installed: Vec<String>,
     after: String,
     output: String,
 }
@@ -26,6 +28,26 @@ struct Case {
 /// A newcomer's account.
 struct Account<'d> {
     home: &'d Path,
+}
+
+impl Case {
+    /// Commands of the blocks, and the lines that they print.
+    fn commands(&self) -> Result<(String, Vec<String>)> {
+        let mut script = String::new();
+        let mut expected = Vec::new();
+        let mut installed = self.installed.iter().collect::<BTreeSet<_>>();
+        for text in &self.blocks {
+            for (command, lines) in block_commands(&self.page, text)? {
+                if !self.installed.contains(&command) {
+                    script += &format!("{command}\n");
+                    expected.extend(lines);
+                }
+                installed.remove(&command);
+            }
+        }
+        assert!(installed.is_empty(), "no block has {installed:?}");
+        Ok((script, expected))
+    }
 }
 
 impl Account<'_> {
@@ -37,15 +59,28 @@ impl Account<'_> {
         bash.args(["-euc", &format!("exec 2>&1\n{script}")])
             .env("PATH", path_with(&cargo_home.join("bin"))?)
             .env("CARGO_HOME", &cargo_home)
+            .env("WINEPREFIX", self.home.join("wine"))
             .env("GIT_CONFIG_GLOBAL", self.home.join("gitconfig"))
             .env("CARGO_NET_GIT_FETCH_WITH_CLI", "true")
             .env_remove("CARGO_NET_OFFLINE");
         succeed(&mut bash)
     }
+
+    /// Follows the page of a case in a new directory.
+    fn follow(&self, case: &Case, directory: &Path) -> Result<()> {
+        fs::create_dir(directory)?;
+        let (commands, mut expected) = case.commands()?;
+        expected.push(case.output.clone());
+        let script = [&case.before, &commands, &case.after].map(String::as_str);
+        let expected = Vec::from_iter(expected.iter().map(String::as_str));
+        self.run(&script.concat(), directory)?
+            .expect_in_order(&expected)?;
+        Ok(())
+    }
 }
 
 #[test]
-#[ignore = "compiles the subcommand and packages: minutes (tests/run --all)"]
+#[ignore = "compiles the subcommand and packages, with Python packages, CUDA's compiler and wine: minutes (tests/run --all)"]
 fn heavy_paths_of_newcomers() -> Result<()> {
     // Outside of this repository, whose workspace cargo would add new packages to.
     let directory = tempfile::tempdir()?;
@@ -68,24 +103,14 @@ fn heavy_paths_of_newcomers() -> Result<()> {
     let text = fs::read_to_string(repository.join("tests/cases/newcomers.toml"))?;
     let cases: BTreeMap<String, Case> = toml::from_str(&text)?;
     assert!(!cases.is_empty());
-    for (name, case) in &cases {
-        let directory = home.join(name);
-        fs::create_dir(&directory)?;
-        let mut script = case.before.clone();
-        let mut expected = Vec::new();
-        for text in &case.blocks {
-            for (command, lines) in console_block(&case.page, text)? {
-                script += &format!("{command}\n");
-                expected.extend(lines);
-            }
-        }
-        script += &case.after;
-        expected.push(case.output.clone());
-        println!("{name}");
-        let expected = Vec::from_iter(expected.iter().map(String::as_str));
-        account
-            .run(&script, &directory)?
-            .expect_in_order(&expected)?;
-    }
+    // The installation takes minutes, so one run reports all failures.
+    let failures = (cases.iter())
+        .filter_map(|(name, case)| {
+            println!("{name}");
+            let Failure(message) = account.follow(case, &home.join(name)).err()?;
+            Some(format!("{name}: {message}"))
+        })
+        .collect::<Vec<_>>();
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
     Ok(())
 }

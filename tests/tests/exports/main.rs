@@ -162,11 +162,12 @@ fn the_page_shows_commands_that_work() -> Result<()> {
             )?;
         }
         commands.retain(|command| !installs(command));
-        let first = generate.get_or_insert(commands[0]);
-        let mut script = vec!["set -eu"];
-        if commands[0] != *first {
-            script.push(*first);
-        }
+        // The first block makes the directory that all others use.
+        let Some(generate) = generate else {
+            generate = Some(commands[0]);
+            continue;
+        };
+        let mut script = vec!["set -eu", generate];
         script.extend(&commands);
         let mut bash = Command::new("bash");
         bash.current_dir(dir.path())
