@@ -241,6 +241,10 @@ fn manual_pages_of_all_commands_are_written() {
         err.contains(&format!("Created pages: {} manual pages", names.len())),
         "{err}"
     );
+    assert!(
+        names.iter().all(|name| !name.contains("-help")),
+        "{names:?}"
+    );
     for (file, command) in [
         ("cargo-gpustub.1", &["man"][..]),
         ("cargo-gpustub-export-stubs.1", &["man", "export", "stubs"]),
