@@ -1,7 +1,7 @@
 //! Commands of `docs/install.md`: the static binary, and the subcommand installed from git.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gpustub_tests::cargo::{cargo, cargo_home, without_own_cargo};
@@ -10,6 +10,7 @@ use gpustub_tests::components::target_dir;
 use gpustub_tests::elf::readelf;
 use gpustub_tests::isolated::Isolated;
 use gpustub_tests::readme::commands;
+use gpustub_tests::scratch::scratch;
 use gpustub_tests::{Result, repository};
 
 const PAGE: &str = "docs/install.md";
@@ -44,7 +45,7 @@ fn page_names_the_profile_and_both_sources() -> Result<()> {
     Ok(())
 }
 
-/// The binary on a machine that has nothing else, and no more bytes than the page says.
+/// The binary of a release's archive on a machine that has nothing else, and no more bytes than the page says.
 #[test]
 #[ignore = "builds with link-time optimization: minutes (tests/run --all)"]
 fn heavy_static_binary_needs_nothing() -> Result<()> {
@@ -55,7 +56,8 @@ fn heavy_static_binary_needs_nothing() -> Result<()> {
         without_own_cargo(&mut bash);
         succeed(bash.env("CARGO_TARGET_DIR", target_dir()))?;
     }
-    let program = target_dir().join("x86_64-unknown-linux-musl/static/cargo-gpustub");
+    let release = scratch()?;
+    let program = released("x86_64-unknown-linux-musl", release.path())?;
     let bytes = fs::metadata(&program)?.len();
     println!("{bytes} bytes");
     let page = fs::read_to_string(repository().join(PAGE))?;
@@ -114,6 +116,33 @@ fn heavy_static_binary_needs_nothing() -> Result<()> {
         ran.expect_in_order(&[expected])?;
     }
     Ok(())
+}
+
+/// Program of the archive that a release has for a target, unpacked in a directory.
+fn released(target: &str, directory: &Path) -> Result<PathBuf> {
+    let mut package = Command::new(repository().join(".github/package-binary"));
+    without_own_cargo(&mut package);
+    package.arg(target).arg(directory);
+    succeed(package.env("CARGO_TARGET_DIR", target_dir()))?;
+    let name = format!("cargo-gpustub-{target}");
+    let unpack = format!("sha256sum --check {name}.tgz.sha256 && tar -xzf {name}.tgz");
+    succeed(
+        Command::new("bash")
+            .current_dir(directory)
+            .args(["-euc", &unpack]),
+    )?;
+    let unpacked = directory.join(name);
+    for file in [
+        "CHANGELOG.md",
+        "LICENSE-APACHE",
+        "LICENSE-MIT",
+        "completions/bash",
+        "man/cargo-gpustub-check.1",
+    ] {
+        let bytes = fs::metadata(unpacked.join(file)).map_err(|e| format!("{file}: {e}"))?;
+        assert!(bytes.len() > 500, "{file}");
+    }
+    Ok(unpacked.join("cargo-gpustub"))
 }
 
 /// From a clone to a program that runs: install, init, add, sync, build, with a cargo home of its

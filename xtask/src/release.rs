@@ -43,8 +43,14 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     if !faults.is_empty() {
         return Ok(false);
     }
+    // Always another directory: cargo verifies a package with unpacked and compiled dependencies of earlier runs, if their
+    // version and the directory are the same.
+    let target = root.join("target");
+    let target = std::fs::create_dir_all(&target).and_then(|()| tempfile::tempdir_in(&target));
+    let target = target.map_err(|e| format!("target: {e}"))?;
     for workspace in &WORKSPACES {
-        publish(&root.join(workspace.directory), workspace, is_dry)?;
+        let directory = root.join(workspace.directory);
+        publish(&directory, workspace, target.path(), is_dry)?;
     }
     if is_dry {
         println!("release {version}: nothing was published");
@@ -109,11 +115,17 @@ fn other_versions(root: &Path, version: &str) -> Result<Vec<String>, String> {
 }
 
 /// Publishes the packages of a workspace, each after those that it depends on.
-fn publish(directory: &Path, workspace: &Workspace, is_dry: bool) -> Result<(), String> {
+fn publish(
+    directory: &Path,
+    workspace: &Workspace,
+    target: &Path,
+    is_dry: bool,
+) -> Result<(), String> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo
         .current_dir(directory)
-        .args(["publish", "--workspace", "--locked"]);
+        .args(["publish", "--workspace", "--locked", "--target-dir"])
+        .arg(target);
     if is_dry {
         cargo.args(["--dry-run", "--allow-dirty"]);
         for package in workspace.dependent {

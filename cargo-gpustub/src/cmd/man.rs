@@ -46,7 +46,8 @@ fn write_pages(command: &Command, path: &mut Vec<String>, directory: &Path) -> R
     fs::write(&file, page(command, path)?).map_err(|e| Error::io("write", &file, &e))?;
     let mut count = 1;
     for subcommand in command.get_subcommands() {
-        if !subcommand.is_hide_set() {
+        // `help` has a subcommand for each command, whose page says nothing.
+        if !subcommand.is_hide_set() && subcommand.get_name() != "help" {
             path.push(subcommand.get_name().to_owned());
             count += write_pages(subcommand, path, directory)?;
             path.pop();

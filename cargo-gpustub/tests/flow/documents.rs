@@ -141,7 +141,7 @@ fn check_page_shows_the_real_output() {
 
 /// Commands of a recipe: the text after this key.
 fn lines(recipe: &str, key: &str) -> Vec<String> {
-    let text = fs::read_to_string(repository().join("docs/ci").join(recipe)).unwrap();
+    let text = fs::read_to_string(repository().join(recipe)).unwrap();
     let mut commands = Vec::new();
     for line in text.lines() {
         let line = line.trim_start();
@@ -166,7 +166,7 @@ fn recipes_for_ci_run() {
         "schema = 1\n[stub.cudart]\nheader-version = \"12\"\n",
     );
     ends(0, &directory, &["sync"]);
-    let mut commands = lines("github.yml", "run");
+    let mut commands = lines("docs/ci/github.yml", "run");
     let page = fs::read_to_string(repository().join("docs/install.md")).unwrap();
     let install = format!("$ {}\n", commands.remove(0));
     assert!(
@@ -174,7 +174,7 @@ fn recipes_for_ci_run() {
         "{install}"
     );
     assert_eq!(commands.len(), 4);
-    let hook = lines("pre-commit.yaml", "entry");
+    let hook = lines("docs/ci/pre-commit.yaml", "entry");
     assert_eq!(hook.len(), 1);
     for line in commands.iter().chain(&hook) {
         let (code, output) = shell(&directory, line);
@@ -192,6 +192,53 @@ fn recipes_for_ci_run() {
     write(&directory, "GpuStub.toml", "schema = 1\n[stub.cudart]\n");
     for line in [&commands[0], &hook[0]] {
         assert_eq!(shell(&directory, line).0, Some(1), "{line}");
+    }
+}
+
+/// The check of `action.yml` and the hooks for pre-commit, with the program where pip installs it.
+#[test]
+fn action_and_hooks_run() {
+    let work = tempfile::tempdir().unwrap();
+    let directory = work.path().join("demo");
+    demo(&directory);
+    let manifest = "schema = 1\n[stub.cudart]\nheader-version = \"12\"\n";
+    write(&directory, "GpuStub.toml", manifest);
+    ends(0, &directory, &["sync"]);
+    wheel(&directory);
+    let installed = work.path().join("gpustub/bin");
+    fs::create_dir_all(&installed).unwrap();
+    let program = snapbox::cmd::cargo_bin!("cargo-gpustub");
+    fs::copy(program, installed.join("cargo-gpustub")).unwrap();
+
+    let options = lines("action.yml", "default").swap_remove(1);
+    let check = lines("action.yml", "run").pop().unwrap();
+    let check = check.trim_matches('\'');
+    let action = |files: &str| {
+        let temporary = work.path().display();
+        let inputs = format!("RUNNER_TEMP='{temporary}' OPTIONS='{options}' FILES='{files}'");
+        let repository = format!("export GITHUB_WORKSPACE='{temporary}'");
+        shell(&directory, &format!("{inputs}; {repository}; {check}"))
+    };
+    let hooks = lines(".pre-commit-hooks.yaml", "entry");
+    assert_eq!((options.as_str(), hooks.len()), ("--deny all", 2));
+    for (code, output) in hooks.iter().map(|line| shell(&directory, line)) {
+        assert_eq!(code, Some(0), "{output}");
+    }
+    assert_eq!(action("").0, Some(0));
+    let (code, output) = action("dist/*.whl");
+    assert!(
+        output.contains("::error file=demo/dist/demo-1.0-py3-"),
+        "{output}"
+    );
+    assert_eq!(code, Some(1), "{output}");
+
+    write(&directory, "GpuStub.toml", "schema = 1\n[stub.cudart]\n");
+    let (code, output) = action("");
+    assert!(output.contains("::error file=demo/"), "{output}");
+    assert_eq!(code, Some(1), "{output}");
+    for hook in &hooks {
+        let (code, output) = shell(&directory, hook);
+        assert_eq!(code, Some(1), "{hook}: {output}");
     }
 }
 
@@ -240,6 +287,10 @@ fn manual_pages_of_all_commands_are_written() {
     assert!(
         err.contains(&format!("Created pages: {} manual pages", names.len())),
         "{err}"
+    );
+    assert!(
+        names.iter().all(|name| !name.contains("-help")),
+        "{names:?}"
     );
     for (file, command) in [
         ("cargo-gpustub.1", &["man"][..]),

@@ -42,6 +42,8 @@ fn location<'a>(
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use gpustub_core::diag;
 
     use super::*;
@@ -98,10 +100,28 @@ mod tests {
         let (mut diagnostic, sources) = finding();
         diagnostic.message = "50%\nor so".into();
         assert_eq!(
-            github::render(&diagnostic, &sources),
-            "::error file=a/GpuStub.toml,line=3,col=1,title=gpustub unknown-key::\
+            github::render(&diagnostic, &sources, "rust/"),
+            "::error file=rust/a/GpuStub.toml,line=3,col=1,title=gpustub unknown-key::\
              50%25%0Aor so%0Ahelp: did you mean `header-version`?"
         );
+    }
+
+    #[test]
+    fn github_paths_begin_at_the_repository() {
+        let current = Path::new("/home/runner/work/app");
+        for (repository, directory) in [
+            (Some("/home/runner/work"), "app/"),
+            (Some("/home/runner/work/app"), ""),
+            (Some("/elsewhere"), ""),
+            (None, ""),
+        ] {
+            let repository = repository.map(Path::new);
+            assert_eq!(github::directory(repository, current), directory);
+        }
+        let (mut diagnostic, sources) = finding();
+        diagnostic = diagnostic.with_origin("/usr/lib/libx.so", 0..0);
+        let line = github::render(&diagnostic, &sources, "app/");
+        assert!(line.starts_with("::error file=/usr/lib/libx.so,"), "{line}");
     }
 
     #[test]

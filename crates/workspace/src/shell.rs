@@ -4,6 +4,7 @@
 //! contains data only. A closed pipe (`| head`) is no error.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
@@ -11,6 +12,7 @@ use clap_cargo::style;
 use gpustub_core::diag::Diagnostic;
 use serde::Serialize;
 
+use crate::environment::variable;
 use crate::error::{Error, Result};
 use crate::output::{Color, MessageFormat, Verbosity};
 use crate::report::{self, Sources};
@@ -113,6 +115,9 @@ impl Shell {
             }
             return Ok(());
         }
+        let repository = variable("GITHUB_WORKSPACE").map(PathBuf::from);
+        let current = std::env::current_dir().unwrap_or_default();
+        let directory = report::github::directory(repository.as_deref(), &current);
         for diagnostic in visible {
             match self.format {
                 MessageFormat::Human => {}
@@ -122,7 +127,7 @@ impl Shell {
                 MessageFormat::Json => self.json(&report::json::finding(diagnostic, sources))?,
                 MessageFormat::Sarif => self.sarif.add(diagnostic, sources),
                 MessageFormat::Github => {
-                    let mut line = report::github::render(diagnostic, sources);
+                    let mut line = report::github::render(diagnostic, sources, &directory);
                     line.push('\n');
                     self.data(line)?;
                 }
