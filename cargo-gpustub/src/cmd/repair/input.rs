@@ -11,7 +11,7 @@ use gpustub_core::diag::{Diagnostic, PYTHON_LOADER, UNSUPPORTED_WHEEL};
 use gpustub_repair::libraries::KnownLibraries;
 use gpustub_repair::record::is_record;
 use gpustub_repair::verify::record_fault;
-use gpustub_repair::wheel::Wheel;
+use gpustub_repair::wheel::{Blocks, Wheel};
 use gpustub_repair::{load_order, loaders};
 use gpustub_workspace::display_path::{display_path, slashes};
 use gpustub_workspace::error::{Error, Result};
@@ -50,6 +50,8 @@ pub enum Source {
 pub struct MappedImage {
     /// The file.
     pub file: File,
+    /// Blocks of a member of a wheel.
+    pub blocks: Blocks,
     /// Bytes of the file.
     pub bytes: Mmap,
 }
@@ -259,19 +261,24 @@ impl Input {
 
     /// Maps an image. Images of wheels are unpacked into unnamed files.
     pub fn image(&self, member: &str) -> Result<MappedImage> {
+        let without_blocks = |file: File| (file, Blocks::default());
         let file = match &self.source {
             Source::Wheel { wheel, .. } => unpacked(wheel, member),
-            Source::Directory(directory) => File::open(directory.join(member)),
+            Source::Directory(directory) => File::open(directory.join(member)).map(without_blocks),
             Source::Files(files) => match files.iter().find(|(name, _)| name == member) {
-                Some((_, path)) => File::open(path),
+                Some((_, path)) => File::open(path).map(without_blocks),
                 None => Err(io::ErrorKind::NotFound.into()),
             },
         };
-        let image = file.and_then(|file| {
+        let image = file.and_then(|(file, blocks)| {
             // SAFETY: the map is private and read-only. If another process truncates the file, this one receives
             // SIGBUS, like every linker that maps its inputs; no code trusts the bytes.
             let bytes = unsafe { Mmap::map(&file) }?;
-            Ok(MappedImage { file, bytes })
+            Ok(MappedImage {
+                file,
+                blocks,
+                bytes,
+            })
         });
         image.map_err(|e| {
             let path = self.package.display_path_of(member);
@@ -358,9 +365,9 @@ fn lossy_text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-fn unpacked(wheel: &Wheel, member: &str) -> io::Result<File> {
+fn unpacked(wheel: &Wheel, member: &str) -> io::Result<(File, Blocks)> {
     let mut out = BufWriter::new(Scratch::new()?);
-    wheel.unpack(member, &mut out)?;
+    let blocks = wheel.unpack_blocks(member, &mut out)?;
     let scratch = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-    Ok(scratch.into_file())
+    Ok((scratch.into_file(), blocks))
 }
