@@ -34,6 +34,10 @@ pub fn run(options: &cli::Repair, shell: &mut Shell) -> Result<bool> {
     let Some(user) = UserLibraries::read(options, shell)? else {
         return Ok(false);
     };
+    let jobs = options
+        .jobs
+        .or_else(|| thread::available_parallelism().ok())
+        .unwrap_or(NonZeroUsize::MIN);
     let mut repairs = Vec::new();
     let mut not_written = Vec::new();
     let mut needed = BTreeSet::new();
@@ -41,7 +45,7 @@ pub fn run(options: &cli::Repair, shell: &mut Shell) -> Result<bool> {
     let mut texts = Sources::new();
     {
         let status = shell.status_line("Reading");
-        for input in input::read(options, &user.known, &status, &mut diagnostics)? {
+        for input in input::read(options, jobs, &user.known, &status, &mut diagnostics)? {
             let output = input.output();
             needed.extend(user.needed_by(&input.package));
             match plan::plan(input, options, &user, &status, &mut diagnostics, &mut texts)? {
@@ -57,10 +61,6 @@ pub fn run(options: &cli::Repair, shell: &mut Shell) -> Result<bool> {
         }
     }
     output::refuse_to_replace(&repairs, options)?;
-    let jobs = options
-        .jobs
-        .or_else(|| thread::available_parallelism().ok())
-        .unwrap_or(NonZeroUsize::MIN);
     for repair in &repairs {
         show_plan(repair, options, shell);
         if !options.dry_run {

@@ -6,11 +6,11 @@
 
 mod blocks;
 mod deflate;
+mod section;
 mod writers;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Take, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::num::NonZeroUsize;
 use std::ops::Range;
 
@@ -21,7 +21,9 @@ use rawzip::{CompressionMethod, ZipArchiveEntryWayfinder, ZipSliceArchive};
 
 use crate::record;
 use blocks::BlockReader;
-pub use blocks::{Blocks, copy_range};
+pub use blocks::Blocks;
+use section::Section;
+pub use section::copy_range;
 pub use writers::MemberWriter;
 
 /// Largest central directory: 200,000 files have a quarter of it.
@@ -153,19 +155,6 @@ impl Wheel {
         self.unpack_entry(self.entry(path)?, out)
     }
 
-    /// Writes the contents of a file, and returns its blocks.
-    ///
-    /// # Errors
-    ///
-    /// If the file is damaged.
-    pub fn unpack_blocks(&self, path: &str, out: &mut dyn Write) -> io::Result<Blocks> {
-        let mut blocks = Blocks::default();
-        self.unpack_with(self.entry(path)?, out, |compressed, start| {
-            Box::new(BlockReader::new(compressed, start, &mut blocks))
-        })?;
-        Ok(blocks)
-    }
-
     fn entry(&self, path: &str) -> io::Result<&ZipEntry> {
         let entry = self.entries.iter().find(|entry| entry.name == path);
         Ok(entry.ok_or(io::ErrorKind::NotFound)?)
@@ -177,12 +166,25 @@ impl Wheel {
         })
     }
 
+    /// Writes the contents of a file like [`Self::unpack_entry`], and returns its blocks.
+    pub(crate) fn unpack_blocks(
+        &self,
+        entry: &ZipEntry,
+        out: &mut dyn Write,
+    ) -> io::Result<Blocks> {
+        let mut blocks = Blocks::default();
+        self.unpack_with(entry, out, |compressed, start| {
+            Box::new(BlockReader::new(compressed, start, &mut blocks))
+        })?;
+        Ok(blocks)
+    }
+
     /// `inflate` receives the compressed data, and its offset.
     fn unpack_with<'r>(
         &'r self,
         entry: &ZipEntry,
         out: &mut dyn Write,
-        inflate: impl FnOnce(Take<&'r File>, u64) -> Box<dyn Read + 'r>,
+        inflate: impl FnOnce(Section<'r>, u64) -> Box<dyn Read + 'r>,
     ) -> io::Result<()> {
         let body = self
             .zip
@@ -190,13 +192,13 @@ impl Wheel {
             .get_entry(entry.wayfinder)
             .map_err(io::Error::other)?;
         let (start, end) = body.compressed_data_range();
-        let compressed = self.read(start..end)?;
+        let compressed = self.read(start..end);
         let mut reader: Box<dyn Read> = match u16_at(&entry.central, 10) {
             0 => Box::new(body.verifying_reader(compressed)),
             8 => Box::new(body.verifying_reader(inflate(compressed, start))),
             _ => return Err(unsupported("has an unsupported compression method")),
         };
-        let copied = io::copy(&mut reader.by_ref().take(entry.size + 1), out)?;
+        let copied = section::copy(reader.by_ref().take(entry.size + 1), out)?;
         if copied == entry.size {
             Ok(())
         } else {
@@ -291,22 +293,19 @@ impl Wheel {
     /// Extra fields of a local header, without sizes of 64 bits.
     fn extra_fields(&self, entry: &ZipEntry) -> io::Result<Vec<u8>> {
         let mut header = [0; LOCAL_SIZE];
-        self.read(entry.range.clone())?.read_exact(&mut header)?;
+        self.read(entry.range.clone()).read_exact(&mut header)?;
         if !header.starts_with(&LOCAL) {
             return Err(malformed());
         }
         let start = entry.range.start + LOCAL_SIZE as u64 + u64::from(u16_at(&header, 26));
         let mut extra = vec![0; usize::from(u16_at(&header, 28))];
-        self.read(start..start + extra.len() as u64)?
+        self.read(start..start + extra.len() as u64)
             .read_exact(&mut extra)?;
         Ok(without_zip64(&extra))
     }
 
-    /// Reader of a part of the archive, from its file: pages of the map would be resident.
-    fn read(&self, range: Range<u64>) -> io::Result<Take<&File>> {
-        let mut file = self.zip.file();
-        file.seek(SeekFrom::Start(range.start))?;
-        Ok(file.take(range.end - range.start))
+    fn read(&self, range: Range<u64>) -> Section<'_> {
+        Section::new(self.zip.file(), range)
     }
 }
 
@@ -323,7 +322,7 @@ impl<W: Write + Seek> WheelWriter<'_, W> {
     fn copy_file(&mut self, wheel: &Wheel, entry: &ZipEntry) -> io::Result<()> {
         let offset = self.out.stream_position()?;
         let size = entry.range.end - entry.range.start;
-        if io::copy(&mut wheel.read(entry.range.clone())?, self.out)? != size {
+        if io::copy(&mut wheel.read(entry.range.clone()), self.out)? != size {
             return Err(malformed());
         }
         let mut central = entry.central.clone();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::mem;
 
 use gpustub_check::Package;
 use gpustub_check::wheel::WheelMetadata;
@@ -58,7 +59,7 @@ pub struct PatchedImage {
 
 /// Plans a repair. `None`: nothing is written, because nothing of what needs a repair could be repaired.
 pub fn plan(
-    input: Input,
+    mut input: Input,
     options: &cli::Repair,
     user: &UserLibraries,
     status: &StatusLine,
@@ -66,6 +67,7 @@ pub fn plan(
     texts: &mut Sources,
 ) -> Result<Option<PlannedRepair>> {
     let mut images = BTreeMap::new();
+    let mut unpacked = mem::take(&mut input.unpacked);
     for path in [
         candidates(&input.package, &user.known),
         followers(&input.package, &user.known),
@@ -73,7 +75,7 @@ pub fn plan(
     .concat()
     {
         status.show(|| input.package.display_path_of(path));
-        images.insert(path.to_owned(), input.image(path)?);
+        images.insert(path.to_owned(), input.image(path, unpacked.remove(path))?);
     }
     let parsed: Vec<_> = images
         .iter()

@@ -2,12 +2,13 @@
 //! are copied as they are compressed.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Write};
 use std::ops::Range;
 
 use zlib_rs::{Inflate, InflateFlush, Status};
 
 use super::deflate::WINDOW_SIZE;
+use super::section::copy_range;
 
 /// Least distance of recorded blocks, which bounds their number.
 const MIN_DISTANCE: u64 = 16 << 10;
@@ -240,16 +241,98 @@ fn read_range(file: &File, range: Range<u64>) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes a range of a file: pages of a map would be resident.
-///
-/// # Errors
-///
-/// If the file is shorter, or cannot be read or written.
-pub fn copy_range(mut file: &File, range: &Range<u64>, out: &mut dyn Write) -> io::Result<()> {
-    file.seek(SeekFrom::Start(range.start))?;
-    let length = range.end - range.start;
-    if io::copy(&mut file.take(length), out)? != length {
-        return Err(io::ErrorKind::UnexpectedEof.into());
+#[cfg(test)]
+mod tests {
+    use flate2::Compression;
+    use flate2::read::DeflateDecoder;
+    use flate2::write::DeflateEncoder;
+    use gpustub_check::read::Scratch;
+
+    use super::super::MemberWriter;
+    use super::*;
+
+    /// Numbers as text, with a part that cannot be compressed, which deflate stores.
+    fn contents() -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut state = 1_u64;
+        for index in 0..300_000_u64 {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            if (100_000..150_000).contains(&index) {
+                bytes.extend(&state.to_le_bytes()[2..]);
+            } else {
+                bytes.extend(format!("{:x},", state >> 50).bytes());
+            }
+        }
+        bytes
     }
-    Ok(())
+
+    fn file(bytes: &[u8]) -> File {
+        let mut scratch = Scratch::new().unwrap();
+        scratch.write_all(bytes).unwrap();
+        scratch.into_file()
+    }
+
+    /// A member of an archive at offset 5, and its blocks.
+    fn member(contents: &[u8]) -> (File, Blocks) {
+        let mut encoder = DeflateEncoder::new(vec![0xff; 5], Compression::default());
+        encoder.write_all(contents).unwrap();
+        let archive = encoder.finish().unwrap();
+        let mut blocks = Blocks::default();
+        let mut unpacked = Vec::new();
+        BlockReader::new(&archive[5..], 5, &mut blocks)
+            .read_to_end(&mut unpacked)
+            .unwrap();
+        assert!(unpacked == contents);
+        (file(&archive), blocks)
+    }
+
+    #[test]
+    fn reused_blocks_have_their_contents() {
+        let contents = contents();
+        let size = contents.len() as u64;
+        let (archive, blocks) = member(&contents);
+        let image = file(&contents);
+        for start in (0..size / 2).step_by(40_009) {
+            let range = start..size - start / 3;
+            let reused = blocks.reused(&archive, &image, &range).unwrap().unwrap();
+            assert!(reused.range.start >= start + WINDOW_SIZE as u64);
+            assert!(reused.range.end <= range.end);
+            let mut compressed = Vec::new();
+            let mut writer =
+                MemberWriter::deflated(&archive, &mut compressed, 2.try_into().unwrap());
+            let mut expected = b"before".to_vec();
+            writer.write_all(b"before").unwrap();
+            for _ in 0..2 {
+                writer.copy(&image, &blocks, &range).unwrap();
+                writer.write_all(b"after").unwrap();
+                expected.extend(&contents[start as usize..range.end as usize]);
+                expected.extend(b"after");
+            }
+            let (crc, entry) = writer.finish().unwrap();
+            let mut unpacked = Vec::new();
+            DeflateDecoder::new(&compressed[..])
+                .read_to_end(&mut unpacked)
+                .unwrap();
+            assert!(unpacked == expected, "{range:?}");
+            let mut hasher = crate::record::Hasher::default();
+            hasher.update(&expected);
+            assert_eq!(entry, hasher.finish());
+            let mut sum = flate2::Crc::new();
+            sum.update(&expected);
+            assert_eq!(crc, sum.sum());
+        }
+    }
+
+    /// Blocks of which the image has other bytes are compressed again.
+    #[test]
+    fn other_bytes_are_not_reused() {
+        let contents = contents();
+        let (archive, blocks) = member(&contents);
+        let image = file(&vec![b'x'; contents.len()]);
+        let range = 0..contents.len() as u64;
+        let reused = blocks.reused(&archive, &image, &range).unwrap();
+        assert!(reused.is_none(), "{reused:?}");
+    }
 }

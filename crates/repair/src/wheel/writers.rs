@@ -4,9 +4,12 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::ops::Range;
+use std::panic::resume_unwind;
+use std::thread;
 
-use super::blocks::{Blocks, copy_range};
+use super::blocks::Blocks;
 use super::deflate::{Encoder, WINDOW_SIZE};
+use super::section::copy_range;
 use crate::record::{self, Hasher};
 
 /// Writer of a changed or new member.
@@ -64,9 +67,14 @@ impl<'a> MemberWriter<'a> {
         if let Sink::Deflated(encoder) = &mut self.sink {
             let mut window = Vec::new();
             copy_range(image, &(end - WINDOW_SIZE as u64..end), &mut window)?;
-            reused.write(self.archive, encoder.interrupt(window)?)?;
+            let out = encoder.interrupt(window)?;
+            let (archive, digest) = (self.archive, &mut self.digest);
+            thread::scope(|scope| {
+                let hashing = scope.spawn(|| copy_range(image, &reused.range, digest));
+                reused.write(archive, out)?;
+                hashing.join().unwrap_or_else(|panic| resume_unwind(panic))
+            })?;
         }
-        copy_range(image, &reused.range, &mut self.digest)?;
         copy_range(image, &(end..range.end), self)
     }
 
