@@ -2,7 +2,8 @@
 //! build, so it must not get a true `RECORD` by a repair.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
@@ -10,10 +11,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use data_encoding::BASE64URL_NOPAD;
+use gpustub_check::read::{Scratch, scratch_cause};
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
 use crate::record::{Line, lines};
-use crate::wheel::{Wheel, ZipEntry};
+use crate::wheel::{Blocks, Wheel, ZipEntry};
 
 /// Difference between a wheel and its `RECORD`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,13 +26,31 @@ pub struct RecordFault {
     pub message: String,
 }
 
-/// The first difference between the wheel and its `RECORD`, found by at most `jobs` threads. Directories, `RECORD` and its signatures need no line
+/// A member that was unpacked when it was compared.
+#[derive(Debug)]
+pub struct Unpacked {
+    /// A file with its contents, which has no name.
+    pub file: File,
+    /// Its blocks in the wheel.
+    pub blocks: Blocks,
+}
+
+/// Members that were unpacked, by their names.
+pub type UnpackedMembers = BTreeMap<String, Unpacked>;
+
+/// The first difference between the wheel and its `RECORD`; otherwise the `unpacked` members.
+/// At most `jobs` threads inflate members. Directories, `RECORD` and its signatures need no line
 /// with a hash (binary distribution format, "The .dist-info directory").
 ///
 /// # Errors
 ///
-/// If the wheel has no `RECORD`, or a member is damaged.
-pub fn record_fault(wheel: &Wheel, jobs: NonZeroUsize) -> io::Result<Option<RecordFault>> {
+/// If the wheel has no `RECORD`, a member is damaged, or a temporary file cannot be written
+/// ([`scratch_cause`](gpustub_check::read::scratch_cause)).
+pub fn compare_with_record(
+    wheel: &Wheel,
+    unpacked: &BTreeSet<&str>,
+    jobs: NonZeroUsize,
+) -> io::Result<Result<UnpackedMembers, RecordFault>> {
     let record = wheel.record_entry()?;
     let text = wheel.record_text(record)?;
     let mut listed: BTreeMap<String, Line> = BTreeMap::new();
@@ -48,30 +68,37 @@ pub fn record_fault(wheel: &Wheel, jobs: NonZeroUsize) -> io::Result<Option<Reco
         .filter(|line| !line.path.ends_with('/') && strong_hash(line).is_none())
         .count();
     let mut hashed = Vec::new();
-    let mut unlisted = None;
+    let mut is_unlisted = None;
     for entry in &wheel.entries {
         if entry.name.ends_with('/') || exempt.contains(&entry.name) {
             continue;
         }
         let Some(line) = listed.remove(&entry.name) else {
-            unlisted = Some(&entry.name);
+            is_unlisted = Some(&entry.name);
             break;
         };
         hashed.push((entry, line));
     }
-    let differences = in_parallel(&hashed, jobs, |(entry, line)| {
-        difference(wheel, entry, line, unhashed)
-    });
-    for ((entry, _), difference) in hashed.iter().zip(differences) {
-        if let Some(message) = difference? {
-            return Ok(fault(&entry.name, &message));
+    let mut members = UnpackedMembers::new();
+    for ((entry, _), result) in hashed
+        .iter()
+        .zip(in_parallel(&hashed, jobs, |(entry, line)| {
+            let is_unpacked = unpacked.contains(entry.name.as_str());
+            compare(wheel, entry, line, unhashed, is_unpacked)
+        }))
+    {
+        match result? {
+            Ok(unpacked) => members.extend(unpacked.map(|file| (entry.name.clone(), file))),
+            Err(message) => return Ok(fault(&entry.name, &message)),
         }
     }
-    if let Some(name) = unlisted {
+    if let Some(name) = is_unlisted {
         return Ok(fault(name, "is not in RECORD"));
     }
-    let missing = listed.keys().find(|path| !path.ends_with('/'));
-    Ok(missing.and_then(|path| fault(path, "is in RECORD, but not in the wheel")))
+    match listed.keys().find(|path| !path.ends_with('/')) {
+        Some(path) => Ok(fault(path, "is in RECORD, but not in the wheel")),
+        None => Ok(Ok(members)),
+    }
 }
 
 /// Results of a function for all members, in their order. The largest ones begin.
@@ -109,16 +136,18 @@ fn strong_hash(line: &Line) -> Option<(&str, &str)> {
         .filter(|(algorithm, _)| ["sha256", "sha384", "sha512"].contains(algorithm))
 }
 
-/// Difference between a member and its line, in a wheel with this number of files without a hash.
-fn difference(
+/// Compares a member with its line, in a wheel with this number of files without a hash. Returns the difference, or the
+/// member if it `is_unpacked`.
+fn compare(
     wheel: &Wheel,
     entry: &ZipEntry,
     line: &Line,
     unhashed: usize,
-) -> io::Result<Option<String>> {
+    is_unpacked: bool,
+) -> io::Result<Result<Option<Unpacked>, String>> {
     if !line.size.is_empty() && line.size != entry.size.to_string() {
         let message = format!("has {} bytes, and {} in RECORD", entry.size, line.size);
-        return Ok(Some(message));
+        return Ok(Err(message));
     }
     let Some((algorithm, expected)) = strong_hash(line) else {
         let others = match unhashed.saturating_sub(1) {
@@ -127,39 +156,67 @@ fn difference(
             count => format!(", nor have {count} other files"),
         };
         let message = format!("has no hash by SHA-256 or better in RECORD{others}");
-        return Ok(Some(message));
+        return Ok(Err(message));
     };
-    let hash = match algorithm {
-        "sha256" => hash::<Sha256>(wheel, entry)?,
-        "sha384" => hash::<Sha384>(wheel, entry)?,
-        _ => hash::<Sha512>(wheel, entry)?,
+    let (hash, unpacked) = match algorithm {
+        "sha256" => hash::<Sha256>(wheel, entry, is_unpacked)?,
+        "sha384" => hash::<Sha384>(wheel, entry, is_unpacked)?,
+        _ => hash::<Sha512>(wheel, entry, is_unpacked)?,
     };
     let is_same = hash == expected.trim_end_matches('=');
-    Ok((!is_same).then(|| "differs from its hash in RECORD".to_owned()))
+    Ok(if is_same {
+        Ok(unpacked)
+    } else {
+        Err("differs from its hash in RECORD".to_owned())
+    })
 }
 
-fn hash<Hash: Digest>(wheel: &Wheel, entry: &ZipEntry) -> io::Result<String> {
-    let mut writer = DigestWriter(Hash::new());
-    wheel
-        .unpack_entry(entry, &mut writer)
-        .map_err(|e| io::Error::other(format!("has a member `{}` that {e}", entry.name)))?;
-    Ok(BASE64URL_NOPAD.encode(&writer.0.finalize()))
+fn hash<Hash: Digest>(
+    wheel: &Wheel,
+    entry: &ZipEntry,
+    is_unpacked: bool,
+) -> io::Result<(String, Option<Unpacked>)> {
+    let mut writer = DigestWriter {
+        hash: Hash::new(),
+        file: is_unpacked.then(Scratch::new).transpose()?,
+    };
+    let blocks = if is_unpacked {
+        wheel.unpack_blocks(entry, &mut writer)
+    } else {
+        (wheel.unpack_entry(entry, &mut writer)).map(|()| Blocks::default())
+    };
+    let blocks = blocks.map_err(|e| match scratch_cause(&e) {
+        Some(_) => e,
+        None => io::Error::other(format!("has a member `{}` that {e}", entry.name)),
+    })?;
+    let unpacked = writer.file.map(|file| Unpacked {
+        file: file.into_file(),
+        blocks,
+    });
+    Ok((BASE64URL_NOPAD.encode(&writer.hash.finalize()), unpacked))
 }
 
-fn fault(member: &str, message: &str) -> Option<RecordFault> {
-    Some(RecordFault {
+fn fault<T>(member: &str, message: &str) -> Result<T, RecordFault> {
+    Err(RecordFault {
         member: member.to_owned(),
         message: message.to_owned(),
     })
 }
 
-/// Hashes the bytes that are written.
-struct DigestWriter<Hash>(Hash);
+/// Hashes the bytes that are written, and may write them to a file.
+struct DigestWriter<Hash> {
+    hash: Hash,
+    file: Option<Scratch>,
+}
 
 impl<Hash: Digest> Write for DigestWriter<Hash> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
+        let count = match &mut self.file {
+            Some(file) => file.write(bytes)?,
+            None => bytes.len(),
+        };
+        self.hash.update(&bytes[..count]);
+        Ok(count)
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -4,6 +4,7 @@
 //! Times, attributes and the order of files stay. rawzip's writer would add a data descriptor to each file and
 //! a second time to its header, so the records are written here (APPNOTE.TXT 4.3.7 and 4.3.12).
 
+mod blocks;
 mod deflate;
 mod section;
 mod writers;
@@ -18,9 +19,12 @@ use gpustub_check::read::Zip;
 use gpustub_check::wheel::is_dist_info;
 use rawzip::{CompressionMethod, ZipArchiveEntryWayfinder, ZipSliceArchive};
 
-use crate::record::{self, Hasher};
+use crate::record;
+use blocks::BlockReader;
+pub use blocks::Blocks;
 use section::Section;
-use writers::{Counter, CountingWriter, HashingWriter};
+pub use section::copy_range;
+pub use writers::MemberWriter;
 
 /// Largest central directory: 200,000 files have a quarter of it.
 const MAX_DIRECTORY: usize = 64 << 20;
@@ -63,7 +67,7 @@ pub(crate) struct ZipEntry {
 }
 
 /// Writes the new contents of a file.
-pub type WriteFn<'a> = Box<dyn FnMut(&mut dyn Write) -> io::Result<()> + 'a>;
+pub type WriteFn<'a> = Box<dyn FnMut(&mut MemberWriter<'_>) -> io::Result<()> + 'a>;
 
 /// Changes to a wheel.
 #[derive(Default)]
@@ -148,15 +152,40 @@ impl Wheel {
     ///
     /// If the file is damaged.
     pub fn unpack(&self, path: &str, out: &mut dyn Write) -> io::Result<()> {
-        let entry = self
-            .entries
-            .iter()
-            .find(|entry| entry.name == path)
-            .ok_or(io::ErrorKind::NotFound)?;
-        self.unpack_entry(entry, out)
+        self.unpack_entry(self.entry(path)?, out)
+    }
+
+    fn entry(&self, path: &str) -> io::Result<&ZipEntry> {
+        let entry = self.entries.iter().find(|entry| entry.name == path);
+        Ok(entry.ok_or(io::ErrorKind::NotFound)?)
     }
 
     pub(crate) fn unpack_entry(&self, entry: &ZipEntry, out: &mut dyn Write) -> io::Result<()> {
+        self.unpack_with(entry, out, |compressed, _| {
+            Box::new(DeflateDecoder::new(compressed))
+        })
+    }
+
+    /// Writes the contents of a file like [`Self::unpack_entry`], and returns its blocks.
+    pub(crate) fn unpack_blocks(
+        &self,
+        entry: &ZipEntry,
+        out: &mut dyn Write,
+    ) -> io::Result<Blocks> {
+        let mut blocks = Blocks::default();
+        self.unpack_with(entry, out, |compressed, start| {
+            Box::new(BlockReader::new(compressed, start, &mut blocks))
+        })?;
+        Ok(blocks)
+    }
+
+    /// `inflate` receives the compressed data, and its offset.
+    fn unpack_with<'r>(
+        &'r self,
+        entry: &ZipEntry,
+        out: &mut dyn Write,
+        inflate: impl FnOnce(Section<'r>, u64) -> Box<dyn Read + 'r>,
+    ) -> io::Result<()> {
         let body = self
             .zip
             .archive()
@@ -166,10 +195,10 @@ impl Wheel {
         let compressed = self.read(start..end);
         let mut reader: Box<dyn Read> = match u16_at(&entry.central, 10) {
             0 => Box::new(body.verifying_reader(compressed)),
-            8 => Box::new(body.verifying_reader(DeflateDecoder::new(compressed))),
+            8 => Box::new(body.verifying_reader(inflate(compressed, start))),
             _ => return Err(unsupported("has an unsupported compression method")),
         };
-        let copied = io::copy(&mut reader.by_ref().take(entry.size + 1), out)?;
+        let copied = section::copy(reader.by_ref().take(entry.size + 1), out)?;
         if copied == entry.size {
             Ok(())
         } else {
@@ -210,14 +239,9 @@ impl Wheel {
             match changes.replaced.remove(&entry.name) {
                 None => writer.copy_file(self, entry)?,
                 Some(mut write) => {
-                    let mut hasher = Hasher::default();
-                    writer.write_file(&entry.central, &self.extra_fields(entry)?, &mut |out| {
-                        write(&mut HashingWriter {
-                            out,
-                            hasher: &mut hasher,
-                        })
-                    })?;
-                    hashes.insert(entry.name.clone(), hasher.finish());
+                    let extra = self.extra_fields(entry)?;
+                    let hash = writer.write_file(self, &entry.central, &extra, &mut write)?;
+                    hashes.insert(entry.name.clone(), hash);
                 }
             }
         }
@@ -225,11 +249,9 @@ impl Wheel {
             return Err(io::Error::other(format!("has no `{path}`")));
         }
         for (path, bytes) in &changes.added {
-            let mut hasher = Hasher::default();
-            hasher.update(bytes);
-            hashes.insert(path.clone(), hasher.finish());
             let central = new_central(&record_entry.central, path, 0o100_755)?;
-            writer.write_file(&central, &[], &mut |out| out.write_all(bytes))?;
+            let hash = writer.write_file(self, &central, &[], &mut |out| out.write_all(bytes))?;
+            hashes.insert(path.clone(), hash);
         }
         let text = record::edited(
             &self.record_text(record_entry)?,
@@ -238,6 +260,7 @@ impl Wheel {
             &changes.removed,
         );
         writer.write_file(
+            self,
             &record_entry.central,
             &self.extra_fields(record_entry)?,
             &mut |out| out.write_all(text.as_bytes()),
@@ -282,10 +305,7 @@ impl Wheel {
     }
 
     fn read(&self, range: Range<u64>) -> Section<'_> {
-        Section {
-            file: self.zip.file(),
-            range,
-        }
+        Section::new(self.zip.file(), range)
     }
 }
 
@@ -310,13 +330,14 @@ impl<W: Write + Seek> WheelWriter<'_, W> {
         self.add_central(&central)
     }
 
-    /// Writes a file with the attributes of a central record.
+    /// Writes a file with the attributes of a central record. Returns its hash and size.
     fn write_file(
         &mut self,
+        wheel: &Wheel,
         central: &[u8],
         extra: &[u8],
-        write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
-    ) -> io::Result<()> {
+        write: &mut dyn FnMut(&mut MemberWriter<'_>) -> io::Result<()>,
+    ) -> io::Result<record::Entry> {
         let offset = self.out.stream_position()?;
         let name = &central[CENTRAL_SIZE..CENTRAL_SIZE + usize::from(u16_at(central, 28))];
         let mut local = LOCAL.to_vec();
@@ -333,35 +354,25 @@ impl<W: Write + Seek> WheelWriter<'_, W> {
         self.out.write_all(extra)?;
 
         let start = self.out.stream_position()?;
-        let mut counter = Counter {
-            crc: flate2::Crc::new(),
-            size: 0,
+        let archive = wheel.zip.file();
+        let mut member = match CompressionMethod::from(u16_at(central, 10)) {
+            CompressionMethod::STORE => MemberWriter::stored(archive, self.out),
+            _ => MemberWriter::deflated(archive, self.out, self.jobs),
         };
-        match CompressionMethod::from(u16_at(central, 10)) {
-            CompressionMethod::STORE => write(&mut CountingWriter {
-                out: self.out,
-                counter: &mut counter,
-            })?,
-            _ => {
-                let mut encoder = deflate::Encoder::new(&mut *self.out, self.jobs);
-                write(&mut CountingWriter {
-                    out: &mut encoder,
-                    counter: &mut counter,
-                })?;
-                encoder.finish()?;
-            }
-        }
+        write(&mut member)?;
+        let (crc, hash) = member.finish()?;
         let end = self.out.stream_position()?;
         let mut central = central.to_vec();
         central[8..10].copy_from_slice(&flags.to_le_bytes());
-        central[16..20].copy_from_slice(&counter.crc.sum().to_le_bytes());
+        central[16..20].copy_from_slice(&crc.to_le_bytes());
         set_u32(&mut central, 20, end - start)?;
-        set_u32(&mut central, 24, counter.size)?;
+        set_u32(&mut central, 24, hash.size)?;
         set_u32(&mut central, 42, offset)?;
         self.out.seek(SeekFrom::Start(offset + 14))?;
         self.out.write_all(&central[16..28])?;
         self.out.seek(SeekFrom::Start(end))?;
-        self.add_central(&central)
+        self.add_central(&central)?;
+        Ok(hash)
     }
 
     fn add_central(&mut self, central: &[u8]) -> io::Result<()> {

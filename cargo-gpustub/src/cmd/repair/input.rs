@@ -1,19 +1,19 @@
 //! The files to repair, as packages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::{self, BufWriter};
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use gpustub_check::read::{self, ReadOptions, Scratch, Zip};
+use gpustub_check::read::{self, ReadOptions, Zip};
 use gpustub_check::{ContainerKind, Flaw, FlawKind, Package};
 use gpustub_core::diag::{Diagnostic, PYTHON_LOADER, UNSUPPORTED_WHEEL};
 use gpustub_repair::libraries::KnownLibraries;
 use gpustub_repair::record::is_record;
-use gpustub_repair::verify::record_fault;
-use gpustub_repair::wheel::Wheel;
-use gpustub_repair::{load_order, loaders};
+use gpustub_repair::verify::{Unpacked, UnpackedMembers, compare_with_record};
+use gpustub_repair::wheel::{Blocks, Wheel};
+use gpustub_repair::{candidates, followers, load_order, loaders};
 use gpustub_workspace::display_path::{display_path, slashes};
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::status_line::StatusLine;
@@ -28,6 +28,8 @@ pub struct Input {
     pub package: Package,
     /// The files themselves.
     pub source: Source,
+    /// Images of a wheel that may need an edit.
+    pub unpacked: UnpackedMembers,
     /// File or directory to write.
     pub target: PathBuf,
 }
@@ -51,6 +53,8 @@ pub enum Source {
 pub struct MappedImage {
     /// The file.
     pub file: File,
+    /// Blocks of a member of a wheel.
+    pub blocks: Blocks,
     /// Bytes of the file.
     pub bytes: Mmap,
 }
@@ -73,9 +77,10 @@ pub fn read(
         };
         let name = file_name(path)?;
         match package.kind {
-            ContainerKind::Wheel => match rewritable_wheel(zip, &package, options, jobs) {
-                Ok(wheel) => inputs.push(Input {
+            ContainerKind::Wheel => match rewritable_wheel(zip, &package, options, known, jobs)? {
+                Ok((wheel, unpacked)) => inputs.push(Input {
                     package,
+                    unpacked,
                     source: Source::Wheel {
                         path: path.clone(),
                         wheel,
@@ -89,6 +94,7 @@ pub fn read(
                 None => inputs.push(Input {
                     package,
                     source: Source::Directory(path.clone()),
+                    unpacked: UnpackedMembers::new(),
                     target: options.out_dir.join(name),
                 }),
             },
@@ -130,6 +136,7 @@ fn files_input(
     Input {
         package,
         source: Source::Files(files),
+        unpacked: UnpackedMembers::new(),
         target: options.out_dir.clone(),
     }
 }
@@ -177,8 +184,9 @@ fn rewritable_wheel(
     zip: Option<Zip>,
     package: &Package,
     options: &cli::Repair,
+    known: &KnownLibraries,
     jobs: NonZeroUsize,
-) -> std::result::Result<Wheel, Box<Diagnostic>> {
+) -> Result<std::result::Result<(Wheel, UnpackedMembers), Box<Diagnostic>>> {
     let refuse = |fault: &str| refused(&package.name, &format!("not rewritten: {fault}"));
     let unusable = |error: io::Error| {
         Box::new(refuse(&format!("it {error}")).help(match error.kind() {
@@ -194,25 +202,35 @@ fn rewritable_wheel(
             format!("`{}`: ", flaw.path)
         };
         let fault = format!("{member}{}", flaw.message);
-        return Err(Box::new(refuse(&fault).help(NEW_WHEEL)));
+        return Ok(Err(Box::new(refuse(&fault).help(NEW_WHEEL))));
     }
-    let zip = zip.ok_or_else(|| Box::new(refuse("not a zip archive").help(NEW_WHEEL)))?;
-    let wheel = Wheel::new(zip).map_err(unusable)?;
+    let Some(zip) = zip else {
+        return Ok(Err(Box::new(refuse("not a zip archive").help(NEW_WHEEL))));
+    };
+    let wheel = match Wheel::new(zip) {
+        Ok(wheel) => wheel,
+        Err(e) => return Ok(Err(unusable(e))),
+    };
     if !options.unsign
         && let Some(signature) = wheel.signatures().first()
     {
-        return Err(Box::new(signed(&package.name, signature)));
+        return Ok(Err(Box::new(signed(&package.name, signature))));
     }
-    match record_fault(&wheel, jobs) {
-        Ok(None) => Ok(wheel),
-        Ok(Some(fault)) => Err(Box::new(
+    let images = [candidates(package, known), followers(package, known)].concat();
+    let images = BTreeSet::from_iter(images);
+    Ok(match compare_with_record(&wheel, &images, jobs) {
+        Ok(Ok(unpacked)) => Ok((wheel, unpacked)),
+        Ok(Err(fault)) => Err(Box::new(
             refuse(&format!("`{}` {}", fault.member, fault.message)).help(
                 "build the wheel again; or unpack it with `unzip`, compare the file with its source, and run `wheel pack`, \
                  which writes a new RECORD and names the wheel by the tags in WHEEL",
             ),
         )),
-        Err(e) => Err(unusable(e)),
-    }
+        Err(e) => match scratch_error(&package.name, &e) {
+            Some(error) => return Err(error),
+            None => Err(unusable(e)),
+        },
+    })
 }
 
 /// Signature of a `RECORD` in a directory.
@@ -260,21 +278,29 @@ impl Input {
         slashes(path)
     }
 
-    /// Maps an image. Images of wheels are unpacked into unnamed files.
-    pub fn image(&self, member: &str) -> Result<MappedImage> {
+    /// Maps an image, which `unpacked` has if it is one of a wheel.
+    pub fn image(&self, member: &str, unpacked: Option<Unpacked>) -> Result<MappedImage> {
+        let without_blocks = |file: File| (file, Blocks::default());
         let file = match &self.source {
-            Source::Wheel { wheel, .. } => unpacked(wheel, member),
-            Source::Directory(directory) => File::open(directory.join(member)),
+            Source::Wheel { .. } => match unpacked {
+                Some(Unpacked { file, blocks }) => Ok((file, blocks)),
+                None => Err(io::ErrorKind::NotFound.into()),
+            },
+            Source::Directory(directory) => File::open(directory.join(member)).map(without_blocks),
             Source::Files(files) => match files.iter().find(|(name, _)| name == member) {
-                Some((_, path)) => File::open(path),
+                Some((_, path)) => File::open(path).map(without_blocks),
                 None => Err(io::ErrorKind::NotFound.into()),
             },
         };
-        let image = file.and_then(|file| {
+        let image = file.and_then(|(file, blocks)| {
             // SAFETY: the map is private and read-only. If another process truncates the file, this one receives
             // SIGBUS, like every linker that maps its inputs; no code trusts the bytes.
             let bytes = unsafe { Mmap::map(&file) }?;
-            Ok(MappedImage { file, bytes })
+            Ok(MappedImage {
+                file,
+                blocks,
+                bytes,
+            })
         });
         image.map_err(|e| {
             let path = self.package.display_path_of(member);
@@ -359,11 +385,4 @@ fn may_load(path: &str, size: u64) -> bool {
 
 fn lossy_text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn unpacked(wheel: &Wheel, member: &str) -> io::Result<File> {
-    let mut out = BufWriter::new(Scratch::new()?);
-    wheel.unpack(member, &mut out)?;
-    let scratch = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-    Ok(scratch.into_file())
 }

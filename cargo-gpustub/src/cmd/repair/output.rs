@@ -3,8 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use gpustub_check::read::Zip;
@@ -12,7 +13,7 @@ use gpustub_image::edit::{Patch, Piece};
 use gpustub_image::{PeImage, read_link_facts};
 use gpustub_repair::names::is_stub_file;
 use gpustub_repair::record::{self, Entry, Hasher, is_record};
-use gpustub_repair::wheel::{Changes, Wheel, WriteFn};
+use gpustub_repair::wheel::{Changes, Wheel, WriteFn, copy_range};
 use gpustub_workspace::display_path::slashes;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::ops;
@@ -20,7 +21,7 @@ use gpustub_workspace::status_line::StatusLine;
 use gpustub_workspace::system::{copy_link, make_writable};
 
 use super::input::Source;
-use super::plan::PlannedRepair;
+use super::plan::{PatchedImage, PlannedRepair};
 use crate::cli;
 
 /// Rejects outputs that would replace an original, or a file that gpustub did not write.
@@ -191,10 +192,12 @@ fn write_wheel(
     status: &StatusLine,
 ) -> Result<()> {
     let mut changes = Changes::default();
-    for (member, (file, patch)) in &repair.patches {
+    for (member, image) in &repair.patches {
         let write: WriteFn<'_> = Box::new(move |out| {
             status.show(|| repair.input.package.display_path_of(member));
-            write_patch(file, patch, out)
+            write_pieces(&image.patch, out, |out, range| {
+                out.copy(&image.file, &image.blocks, range)
+            })
         });
         changes.replaced.insert(member.clone(), write);
     }
@@ -245,25 +248,29 @@ fn write_file(repair: &PlannedRepair, member: &str, from: &Path, to: &Path) -> R
             return out.write_all(text.as_bytes());
         }
         match repair.patches.get(member) {
-            Some((file, patch)) => write_patch(file, patch, out),
+            Some(image) => write_patch(image, out),
             None => io::copy(&mut File::open(from)?, out).map(drop),
         }
     })
 }
 
-/// Writes an edited image. Ranges of the original are read from its file, not from its map, whose pages would be
-/// resident.
-fn write_patch(mut file: &File, patch: &Patch, out: &mut dyn Write) -> io::Result<()> {
+/// Writes an edited image.
+fn write_patch(image: &PatchedImage, out: &mut dyn Write) -> io::Result<()> {
+    write_pieces(&image.patch, out, |out, range| {
+        copy_range(&image.file, range, out)
+    })
+}
+
+/// Writes the pieces of an edited image, and ranges of the original by `copy`.
+fn write_pieces<W: Write + ?Sized>(
+    patch: &Patch,
+    out: &mut W,
+    copy: impl Fn(&mut W, &Range<u64>) -> io::Result<()>,
+) -> io::Result<()> {
     for piece in patch.pieces() {
         match piece {
             Piece::New(bytes) => out.write_all(bytes)?,
-            Piece::Copy(range) => {
-                file.seek(SeekFrom::Start(range.start))?;
-                let length = range.end - range.start;
-                if io::copy(&mut file.take(length), out)? != length {
-                    return Err(io::ErrorKind::UnexpectedEof.into());
-                }
-            }
+            Piece::Copy(range) => copy(out, range)?,
         }
     }
     Ok(())
@@ -368,11 +375,11 @@ fn write_records(repair: &PlannedRepair, from: &Path, stubs: &[Vec<u8>]) -> Resu
             else {
                 continue;
             };
-            let Some((file, patch)) = repair.patches.get(&image.path) else {
+            let Some(patched) = repair.patches.get(&image.path) else {
                 continue;
             };
             let mut hasher = Hasher::default();
-            write_patch(file, patch, &mut hasher).map_err(|e| Error::io("read", &path, &e))?;
+            write_patch(patched, &mut hasher).map_err(|e| Error::io("read", &path, &e))?;
             entries.insert(image_path.to_owned(), hasher.finish());
             for stub in &repair.plan.stubs[image.stub].paths {
                 if let Some(stub_path) = strip_base(stub, base)

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::mem;
 
 use gpustub_check::Package;
 use gpustub_check::wheel::WheelMetadata;
@@ -15,6 +16,7 @@ use gpustub_engine::toolchain::Toolchain;
 use gpustub_engine::write_sources;
 use gpustub_image::edit::{self, EditProblem, EditRequest, Editable, Inspection, Patch};
 use gpustub_image::{EditablePe, ElfImage, ImageFormat, is_pe};
+use gpustub_repair::wheel::Blocks;
 use gpustub_repair::{
     Inspections, PackagePlan, PlanOptions, StubPlan, candidates, followers, load_fault, loaders,
     names,
@@ -24,7 +26,7 @@ use gpustub_workspace::report::Sources;
 use gpustub_workspace::status_line::StatusLine;
 use gpustub_workspace::workspace::{host_triple, target};
 
-use super::input::{Input, Source};
+use super::input::{Input, MappedImage, Source};
 use super::libraries::UserLibraries;
 use crate::cli;
 use crate::compile::engine_error;
@@ -37,17 +39,27 @@ pub struct PlannedRepair {
     pub input: Input,
     /// The edits.
     pub plan: PackagePlan,
-    /// Edited images by path in the package, with their originals.
-    pub patches: BTreeMap<String, (File, Patch)>,
+    /// Edited images by path in the package.
+    pub patches: BTreeMap<String, PatchedImage>,
     /// New texts of delvewheel's lists, by path in the package.
     pub lists: BTreeMap<String, String>,
     /// Stub libraries, ready to be compiled, in the order of the plan.
     pub stubs: Vec<StubSources>,
 }
 
+/// An edited image.
+pub struct PatchedImage {
+    /// The original.
+    pub file: File,
+    /// Blocks of a member of a wheel.
+    pub blocks: Blocks,
+    /// The edit.
+    pub patch: Patch,
+}
+
 /// Plans a repair. `None`: nothing is written, because nothing of what needs a repair could be repaired.
 pub fn plan(
-    input: Input,
+    mut input: Input,
     options: &cli::Repair,
     user: &UserLibraries,
     status: &StatusLine,
@@ -55,6 +67,7 @@ pub fn plan(
     texts: &mut Sources,
 ) -> Result<Option<PlannedRepair>> {
     let mut images = BTreeMap::new();
+    let mut unpacked = mem::take(&mut input.unpacked);
     for path in [
         candidates(&input.package, &user.known),
         followers(&input.package, &user.known),
@@ -62,7 +75,7 @@ pub fn plan(
     .concat()
     {
         status.show(|| input.package.display_path_of(path));
-        images.insert(path.to_owned(), input.image(path)?);
+        images.insert(path.to_owned(), input.image(path, unpacked.remove(path))?);
     }
     let parsed: Vec<_> = images
         .iter()
@@ -92,7 +105,13 @@ pub fn plan(
     let mut patches = BTreeMap::new();
     for (path, patch) in edits.patches {
         if let Some(image) = images.remove(&path) {
-            patches.insert(path, (image.file, patch));
+            let MappedImage { file, blocks, .. } = image;
+            let patched = PatchedImage {
+                file,
+                blocks,
+                patch,
+            };
+            patches.insert(path, patched);
         }
     }
     let lists = input.load_orders(&edits.plan.removed, diagnostics);

@@ -13,7 +13,7 @@ use flate2::{Compress, Compression, FlushCompress, Status};
 const BLOCK_SIZE: usize = 1 << 20;
 
 /// Distance up to which deflate refers back (RFC 1951, 2).
-const WINDOW_SIZE: usize = 32 << 10;
+pub(super) const WINDOW_SIZE: usize = 32 << 10;
 
 /// Compresses what is written.
 pub(super) struct Encoder<'a> {
@@ -40,10 +40,25 @@ impl<'a> Encoder<'a> {
     /// Ends the stream.
     pub(super) fn finish(mut self) -> io::Result<()> {
         let last = deflate(&self.dictionary, &self.block, FlushCompress::Finish)?;
+        self.write_running()?;
+        self.out.write_all(&last)
+    }
+
+    /// Writes what is there up to a whole byte. The caller writes blocks to the result, whose contents end in `window`.
+    pub(super) fn interrupt(&mut self, window: Vec<u8>) -> io::Result<&mut dyn Write> {
+        if !self.block.is_empty() {
+            self.compress_block()?;
+        }
+        self.write_running()?;
+        self.dictionary = window;
+        Ok(self.out)
+    }
+
+    fn write_running(&mut self) -> io::Result<()> {
         while let Some(job) = self.running.pop_front() {
             self.out.write_all(&result(job)?)?;
         }
-        self.out.write_all(&last)
+        Ok(())
     }
 
     fn compress_block(&mut self) -> io::Result<()> {

@@ -1,13 +1,22 @@
 //! Reads of a part of a file that leave its position alone, so that threads share the file.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufWriter, Read, Write};
 use std::ops::Range;
+
+/// Step of reads and of inflation: deflate refers back 32 KiB, and an inflater keeps that much of each step.
+const STEP: usize = 256 << 10;
 
 /// Reader of a part of a file: pages of a map would be resident.
 pub(super) struct Section<'a> {
-    pub(super) file: &'a File,
-    pub(super) range: Range<u64>,
+    file: &'a File,
+    range: Range<u64>,
+}
+
+impl<'a> Section<'a> {
+    pub(super) fn new(file: &'a File, range: Range<u64>) -> Self {
+        Self { file, range }
+    }
 }
 
 impl Read for Section<'_> {
@@ -28,4 +37,24 @@ fn read_at(file: &File, out: &mut [u8], offset: u64) -> io::Result<usize> {
 #[cfg(windows)]
 fn read_at(file: &File, out: &mut [u8], offset: u64) -> io::Result<usize> {
     std::os::windows::fs::FileExt::seek_read(file, out, offset)
+}
+
+/// Copies in large steps.
+pub(super) fn copy(mut from: impl Read, to: &mut dyn Write) -> io::Result<u64> {
+    let mut to = BufWriter::with_capacity(STEP, to);
+    let count = io::copy(&mut from, &mut to)?;
+    to.flush()?;
+    Ok(count)
+}
+
+/// Writes a range of a file.
+///
+/// # Errors
+///
+/// If the file is shorter, or cannot be read or written.
+pub fn copy_range(file: &File, range: &Range<u64>, out: &mut dyn Write) -> io::Result<()> {
+    if copy(Section::new(file, range.clone()), out)? != range.end - range.start {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(())
 }

@@ -1,0 +1,338 @@
+//! Deflate blocks of an unpacked member. Where an edit keeps the bytes of an image, and the window before them, its blocks
+//! are copied as they are compressed.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::ops::Range;
+
+use zlib_rs::{Inflate, InflateFlush, Status};
+
+use super::deflate::WINDOW_SIZE;
+use super::section::copy_range;
+
+/// Least distance of recorded blocks, which bounds their number.
+const MIN_DISTANCE: u64 = 16 << 10;
+
+/// Most bytes that are inflated to find the bit at which a block begins.
+const MAX_INFLATED: u64 = 1 << 20;
+
+/// Least number of bytes that are worth two interruptions of the compression.
+const MIN_REUSED: u64 = 256 << 10;
+
+/// An empty block with fixed codes (RFC 1951, 3.2.6) has ten bits. It moves what follows by two bits in a byte.
+const EMPTY_FIXED: u32 = 0b10;
+const EMPTY_FIXED_BITS: u32 = 10;
+
+/// The rest of an empty stored block, after its three bits.
+const EMPTY_STORED: [u8; 4] = [0, 0, 0xff, 0xff];
+
+/// Beginnings of blocks in a compressed member, in their order.
+#[derive(Debug, Default)]
+pub struct Blocks(Vec<Block>);
+
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    /// Offset of its contents in the member.
+    offset: u64,
+    /// Offset in the archive, after the byte with the last bit of the block before.
+    compressed: u64,
+}
+
+/// Reader that inflates and records blocks.
+pub(super) struct BlockReader<'a, R> {
+    input: R,
+    /// Offset of the compressed data in the archive.
+    start: u64,
+    buffer: Vec<u8>,
+    unread: Range<usize>,
+    inflate: Inflate,
+    blocks: &'a mut Blocks,
+}
+
+impl<'a, R: Read> BlockReader<'a, R> {
+    pub(super) fn new(input: R, start: u64, blocks: &'a mut Blocks) -> Self {
+        Self {
+            input,
+            start,
+            buffer: vec![0; 64 << 10],
+            unread: 0..0,
+            inflate: raw_inflate(),
+            blocks,
+        }
+    }
+}
+
+fn raw_inflate() -> Inflate {
+    Inflate::new(false, 15)
+}
+
+impl<R: Read> Read for BlockReader<'_, R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if self.unread.is_empty() {
+                self.unread = 0..self.input.read(&mut self.buffer)?;
+            }
+            let is_end = self.unread.is_empty();
+            let before = (self.inflate.total_in(), self.inflate.total_out());
+            // `Block` stops after each block.
+            let input = &self.buffer[self.unread.clone()];
+            let status = (self.inflate.decompress(input, out, InflateFlush::Block))
+                .map_err(|_| io::ErrorKind::InvalidData)?;
+            let (total_in, offset) = (self.inflate.total_in(), self.inflate.total_out());
+            self.unread.start += (total_in - before.0) as usize;
+            let count = (offset - before.1) as usize;
+            let last = self.blocks.0.last().map_or(0, |block| block.offset);
+            if status == Status::Ok
+                && !self.unread.is_empty()
+                && count < out.len()
+                && offset >= last + MIN_DISTANCE
+            {
+                self.blocks.0.push(Block {
+                    offset,
+                    compressed: self.start + total_in,
+                });
+            }
+            if count > 0 || is_end || out.is_empty() || status == Status::StreamEnd {
+                return Ok(count);
+            }
+        }
+    }
+}
+
+/// Blocks that can be copied.
+#[derive(Debug)]
+pub(super) struct Reused {
+    /// Their contents in the member.
+    pub(super) range: Range<u64>,
+    start: Bit,
+    end: Bit,
+}
+
+/// A bit of the archive.
+#[derive(Debug, Clone, Copy)]
+struct Bit {
+    /// Offset after the bits before it, in whole bytes.
+    offset: u64,
+    /// Number of bits before it in its byte; 0 at the beginning of a byte.
+    phase: u32,
+}
+
+impl Blocks {
+    /// The blocks of a range of the member, after a window. `image` is the member, unpacked.
+    pub(super) fn reused(
+        &self,
+        archive: &File,
+        image: &File,
+        range: &Range<u64>,
+    ) -> io::Result<Option<Reused>> {
+        let begin = range.start + WINDOW_SIZE as u64;
+        let first = self.0.partition_point(|block| block.offset < begin);
+        let end = self.0.partition_point(|block| block.offset <= range.end);
+        let Some((start_offset, start)) = self.first_begin(first..end, (archive, image))? else {
+            return Ok(None);
+        };
+        let Some((end_offset, end)) = self.first_begin((first..end).rev(), (archive, image))?
+        else {
+            return Ok(None);
+        };
+        let reused = Reused {
+            range: start_offset..end_offset,
+            start,
+            end,
+        };
+        Ok((start_offset + MIN_REUSED <= end_offset).then_some(reused))
+    }
+
+    /// Offset and first bit of the first of these blocks that has one for [`Self::begin`].
+    fn first_begin(
+        &self,
+        indices: impl Iterator<Item = usize>,
+        (archive, image): (&File, &File),
+    ) -> io::Result<Option<(u64, Bit)>> {
+        for index in indices {
+            if let Some(bit) = self.begin(index, archive, image)? {
+                return Ok(Some((self.0[index].offset, bit)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first bit of a block, if it is at an even place in its byte: inflated from there, the block has the bytes of
+    /// the image.
+    fn begin(&self, index: usize, archive: &File, image: &File) -> io::Result<Option<Bit>> {
+        let block = self.0[index];
+        let after = (self.0[index..].iter())
+            .find(|after| after.offset - block.offset >= WINDOW_SIZE as u64);
+        let Some(after) = after.filter(|after| after.offset - block.offset <= MAX_INFLATED) else {
+            return Ok(None);
+        };
+        let window = block.offset.saturating_sub(WINDOW_SIZE as u64);
+        let bytes = read_range(image, window..after.offset)?;
+        let (window, expected) = bytes.split_at((block.offset - window) as usize);
+        let mut unpacked = vec![0; expected.len() + 1];
+        for phase in [0, 2, 4, 6] {
+            let bit = Bit {
+                offset: block.compressed,
+                phase,
+            };
+            let mut compressed = bit.beginning(archive)?;
+            compressed.extend(read_range(archive, block.compressed..after.compressed)?);
+            let mut inflate = raw_inflate();
+            let is_valid = inflate.set_dictionary(window).is_ok()
+                && (inflate.decompress(&compressed, &mut unpacked, InflateFlush::NoFlush)).is_ok()
+                && inflate.total_in() == compressed.len() as u64
+                && inflate.total_out() == expected.len() as u64;
+            if is_valid && unpacked.starts_with(expected) {
+                return Ok(Some(bit));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Bit {
+    /// The byte that the bit is in, unless it is the first one in it.
+    fn byte(self, archive: &File) -> io::Result<u8> {
+        Ok(read_range(archive, self.offset - 1..self.offset)?[0])
+    }
+
+    /// Empty blocks from the beginning of a byte to this place in a byte, and the rest of the byte.
+    fn beginning(self, archive: &File) -> io::Result<Vec<u8>> {
+        if self.phase == 0 {
+            return Ok(Vec::new());
+        }
+        let count = self.phase / 2;
+        let blocks = (0..count).fold(0, |bits, index| {
+            bits | EMPTY_FIXED << (index * EMPTY_FIXED_BITS)
+        });
+        let mut bytes = blocks.to_le_bytes();
+        let last = (count * EMPTY_FIXED_BITS / 8) as usize;
+        bytes[last] |= self.byte(archive)? & (0xff << self.phase);
+        Ok(bytes[..=last].to_vec())
+    }
+
+    /// The bits before this one in its byte, and an empty block up to the end of a byte.
+    fn ending(self, archive: &File) -> io::Result<Vec<u8>> {
+        if self.phase == 0 {
+            return Ok(Vec::new());
+        }
+        let mut bytes = vec![self.byte(archive)? & !(0xff << self.phase)];
+        if self.phase + 3 > 8 {
+            bytes.push(0);
+        }
+        bytes.extend(EMPTY_STORED);
+        Ok(bytes)
+    }
+}
+
+impl Reused {
+    /// Writes the blocks, from the beginning of a byte to the end of one.
+    pub(super) fn write(&self, archive: &File, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(&self.start.beginning(archive)?)?;
+        let end = self.end.offset - u64::from(self.end.phase > 0);
+        copy_range(archive, &(self.start.offset..end), out)?;
+        out.write_all(&self.end.ending(archive)?)
+    }
+}
+
+fn read_range(file: &File, range: Range<u64>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    copy_range(file, &range, &mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use flate2::Compression;
+    use flate2::read::DeflateDecoder;
+    use flate2::write::DeflateEncoder;
+    use gpustub_check::read::Scratch;
+
+    use super::super::MemberWriter;
+    use super::*;
+
+    /// Numbers as text, with a part that cannot be compressed, which deflate stores.
+    fn contents() -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut state = 1_u64;
+        for index in 0..300_000_u64 {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            if (100_000..150_000).contains(&index) {
+                bytes.extend(&state.to_le_bytes()[2..]);
+            } else {
+                bytes.extend(format!("{:x},", state >> 50).bytes());
+            }
+        }
+        bytes
+    }
+
+    fn file(bytes: &[u8]) -> File {
+        let mut scratch = Scratch::new().unwrap();
+        scratch.write_all(bytes).unwrap();
+        scratch.into_file()
+    }
+
+    /// A member of an archive at offset 5, and its blocks.
+    fn member(contents: &[u8]) -> (File, Blocks) {
+        let mut encoder = DeflateEncoder::new(vec![0xff; 5], Compression::default());
+        encoder.write_all(contents).unwrap();
+        let archive = encoder.finish().unwrap();
+        let mut blocks = Blocks::default();
+        let mut unpacked = Vec::new();
+        BlockReader::new(&archive[5..], 5, &mut blocks)
+            .read_to_end(&mut unpacked)
+            .unwrap();
+        assert!(unpacked == contents);
+        (file(&archive), blocks)
+    }
+
+    #[test]
+    fn reused_blocks_have_their_contents() {
+        let contents = contents();
+        let size = contents.len() as u64;
+        let (archive, blocks) = member(&contents);
+        let image = file(&contents);
+        for start in (0..size / 2).step_by(40_009) {
+            let range = start..size - start / 3;
+            let reused = blocks.reused(&archive, &image, &range).unwrap().unwrap();
+            assert!(reused.range.start >= start + WINDOW_SIZE as u64);
+            assert!(reused.range.end <= range.end);
+            let mut compressed = Vec::new();
+            let mut writer =
+                MemberWriter::deflated(&archive, &mut compressed, 2.try_into().unwrap());
+            let mut expected = b"before".to_vec();
+            writer.write_all(b"before").unwrap();
+            for _ in 0..2 {
+                writer.copy(&image, &blocks, &range).unwrap();
+                writer.write_all(b"after").unwrap();
+                expected.extend(&contents[start as usize..range.end as usize]);
+                expected.extend(b"after");
+            }
+            let (crc, entry) = writer.finish().unwrap();
+            let mut unpacked = Vec::new();
+            DeflateDecoder::new(&compressed[..])
+                .read_to_end(&mut unpacked)
+                .unwrap();
+            assert!(unpacked == expected, "{range:?}");
+            let mut hasher = crate::record::Hasher::default();
+            hasher.update(&expected);
+            assert_eq!(entry, hasher.finish());
+            let mut sum = flate2::Crc::new();
+            sum.update(&expected);
+            assert_eq!(crc, sum.sum());
+        }
+    }
+
+    /// Blocks of which the image has other bytes are compressed again.
+    #[test]
+    fn other_bytes_are_not_reused() {
+        let contents = contents();
+        let (archive, blocks) = member(&contents);
+        let image = file(&vec![b'x'; contents.len()]);
+        let range = 0..contents.len() as u64;
+        let reused = blocks.reused(&archive, &image, &range).unwrap();
+        assert!(reused.is_none(), "{reused:?}");
+    }
+}
