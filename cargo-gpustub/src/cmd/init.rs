@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use cargo_metadata::Package;
 use gpustub_workspace::display_path::{display_path, slashes};
 use gpustub_workspace::edit::gpustub_toml;
 use gpustub_workspace::error::{Error, Result};
@@ -15,18 +16,19 @@ use crate::cli::{self, CiService};
 /// Runs the command.
 pub fn run(options: &cli::Init, shell: &mut Shell) -> Result<bool> {
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
-    let package = workspace.selected_package(|_| true)?;
-    let path = directory(package).join(FILE);
     let mut operations = Vec::new();
-    let is_new = !path.exists();
+    let has_table = |package: &&Package| directory(package).join(FILE).exists();
+    // A job serves all packages of the workspace.
+    let is_new = options.ci.is_none() || !workspace.members().iter().any(has_table);
     if is_new {
+        let package = workspace.selected_package(|_| true)?;
+        let path = directory(package).join(FILE);
         let display_path = display_path(&path);
+        if path.exists() {
+            return Err(Error::new(format!("`{display_path}` already exists"))
+                .help("add libraries to it with `cargo gpustub add <library>`"));
+        }
         operations.push(Operation::write(path, display_path, gpustub_toml::new())?);
-    } else if options.ci.is_none() {
-        return Err(
-            Error::new(format!("`{}` already exists", display_path(&path)))
-                .help("add libraries to it with `cargo gpustub add <library>`"),
-        );
     }
     operations.extend(
         options

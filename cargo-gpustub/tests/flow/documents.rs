@@ -173,7 +173,7 @@ fn recipes_for_ci_run() {
         install.contains("cargo install") && page.contains(&install),
         "{install}"
     );
-    assert_eq!(commands.len(), 4);
+    assert_eq!(commands.len(), 5);
     let hook = lines("docs/ci/pre-commit.yaml", "entry");
     assert_eq!(hook.len(), 1);
     for line in commands.iter().chain(&hook) {
@@ -190,7 +190,7 @@ fn recipes_for_ci_run() {
     }
     // The recipes fail if there are findings.
     write(&directory, "GpuStub.toml", "schema = 1\n[stub.cudart]\n");
-    for line in [&commands[0], &hook[0]] {
+    for line in [&commands[0], &commands[1], &hook[0]] {
         assert_eq!(shell(&directory, line).0, Some(1), "{line}");
     }
 }
