@@ -277,6 +277,27 @@ fn jobs_for_ci_services_run() {
     }
 }
 
+/// A job for a workspace of several packages, of which one has a table.
+#[test]
+fn a_job_serves_all_members() {
+    let work = tempfile::tempdir().unwrap();
+    let root = work.path().join("all");
+    package(&root.join("demo"), "demo", "");
+    package(&root.join("other"), "other", "");
+    write(
+        &root,
+        "Cargo.toml",
+        "[workspace]\nmembers = [\"demo\", \"other\"]\n",
+    );
+    let job = ["init", "--ci", "github"];
+    let (_, err) = ends(101, &root, &job);
+    assert!(err.contains("select one with `-p`"), "{err}");
+    write(&root.join("demo"), "GpuStub.toml", "schema = 1\n");
+    ends(0, &root, &job);
+    assert!(root.join(".github/workflows/gpustub.yml").exists());
+    assert!(!root.join("other/GpuStub.toml").exists());
+}
+
 #[test]
 fn manual_pages_of_all_commands_are_written() {
     let work = tempfile::tempdir().unwrap();
