@@ -13,8 +13,11 @@ use super::section::copy_range;
 /// Least distance of recorded blocks, which bounds their number.
 const MIN_DISTANCE: u64 = 16 << 10;
 
-/// Most bytes that are inflated to find the bit at which a block begins.
+/// Most bytes that are inflated, and results of it, to find the bit at which a block begins.
 const MAX_INFLATED: u64 = 1 << 20;
+
+/// Most blocks of which the first bit is searched. Every second one begins at an even place in its byte.
+const MAX_SEARCHED: usize = 64;
 
 /// Least number of bytes that are worth two interruptions of the compression.
 const MIN_REUSED: u64 = 256 << 10;
@@ -149,7 +152,7 @@ impl Blocks {
         indices: impl Iterator<Item = usize>,
         (archive, image): (&File, &File),
     ) -> io::Result<Option<(u64, Bit)>> {
-        for index in indices {
+        for index in indices.take(MAX_SEARCHED) {
             if let Some(bit) = self.begin(index, archive, image)? {
                 return Ok(Some((self.0[index].offset, bit)));
             }
@@ -163,7 +166,11 @@ impl Blocks {
         let block = self.0[index];
         let after = (self.0[index..].iter())
             .find(|after| after.offset - block.offset >= WINDOW_SIZE as u64);
-        let Some(after) = after.filter(|after| after.offset - block.offset <= MAX_INFLATED) else {
+        // Empty blocks have a size, and no contents.
+        let is_short = |after: &&Block| {
+            (after.offset - block.offset).max(after.compressed - block.compressed) <= MAX_INFLATED
+        };
+        let Some(after) = after.filter(is_short) else {
             return Ok(None);
         };
         let window = block.offset.saturating_sub(WINDOW_SIZE as u64);
