@@ -31,6 +31,10 @@ fn main() -> Result<()> {
     repair.args(["--header-version", "cusparselt=0.8"]);
     succeed(repair.args(["--header-version", "nvshmem=3.7"]))?;
     let before = install(&work, "before", &[wheel.to_str().ok_or("a path")?])?;
+    // That of an earlier run has another repair.
+    if work.join("after").exists() {
+        fs::remove_dir_all(work.join("after"))?;
+    }
     let after = only_entry(&repaired)?;
     let after = install(&work, "after", &[after.to_str().ok_or("a path")?])?;
     let libraries = required_libraries(&before)?;
