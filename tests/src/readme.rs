@@ -46,14 +46,6 @@ pub fn block_commands(page: &str, text: &str) -> Result<Vec<Shown>> {
     Ok(vec![(command, Vec::new())])
 }
 
-/// Commands of the `console` block of a page that contains a text, with the output lines shown for each.
-pub fn console_block(page: &str, text: &str) -> Result<Vec<Shown>> {
-    let block = (blocks(page)?.into_iter())
-        .find(|block| block.kind == "console" && block.text.contains(text))
-        .ok_or(format!("{page} has no console block with `{text}`"))?;
-    commands_of(&block.text)
-}
-
 fn commands_of(text: &str) -> Result<Vec<Shown>> {
     let mut commands: Vec<Shown> = Vec::new();
     let mut is_here_document = false;

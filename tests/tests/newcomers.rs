@@ -8,7 +8,7 @@ use std::process::Command;
 
 use gpustub_tests::cargo::{cargo_home, without_own_cargo};
 use gpustub_tests::command::{Ran, path_with, succeed};
-use gpustub_tests::readme::{block_commands, console_block};
+use gpustub_tests::readme::block_commands;
 use gpustub_tests::{Failure, Result, repository};
 use serde::Deserialize;
 
@@ -96,7 +96,7 @@ fn heavy_paths_of_newcomers() -> Result<()> {
         ),
     )?;
     let account = Account { home };
-    for (command, _) in console_block("docs/install.md", "--git")? {
+    for (command, _) in block_commands("docs/install.md", "--git")? {
         account.run(&command, home)?;
     }
 

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use gpustub_tests::cargo::{hello_gpu, program};
 use gpustub_tests::command::{Ran, path_with, succeed, which};
-use gpustub_tests::readme::{console_block, patched_directory};
+use gpustub_tests::readme::{block_commands, patched_directory};
 use gpustub_tests::scratch::scratch;
 use gpustub_tests::{Result, repository};
 
@@ -42,7 +42,7 @@ fn readme_is_short() -> Result<()> {
 
 #[test]
 fn one_command_adds_stubs_to_a_package() -> Result<()> {
-    let commands = console_block("README.md", "cargo gpustub add")?;
+    let commands = block_commands("README.md", "cargo gpustub add")?;
     let [(command, output)] = &commands[..] else {
         return Err(format!("{commands:?}").into());
     };
@@ -59,11 +59,11 @@ fn one_command_adds_stubs_to_a_package() -> Result<()> {
 #[test]
 fn example_on_a_fresh_machine_prints_the_table() -> Result<()> {
     let line = "cargo run --manifest-path examples/hello-gpu/Cargo.toml";
-    let commands = console_block("README.md", line)?;
+    let commands = block_commands("README.md", line)?;
     let [install, example] = &commands[..] else {
         return Err(format!("{commands:?}").into());
     };
-    assert!(console_block("docs/install.md", &install.0)?.contains(install));
+    assert!(block_commands("docs/install.md", &install.0)?.contains(install));
     assert_eq!(*example, (line.to_owned(), Vec::new()));
     let mut run = Command::new(hello_gpu()?);
     let output = succeed(&mut run)?;
@@ -77,7 +77,7 @@ fn example_on_a_fresh_machine_prints_the_table() -> Result<()> {
 
 #[test]
 fn test_command_of_contributors_exists() -> Result<()> {
-    let commands = console_block("CONTRIBUTING.md", "tests/run")?;
+    let commands = block_commands("CONTRIBUTING.md", "tests/run")?;
     let runs = |text| {
         commands
             .iter()
@@ -94,7 +94,7 @@ fn a_project_from_zero() -> Result<()> {
     let dir = patched_directory()?;
     let mut script = String::new();
     let mut expected = Vec::new();
-    for (command, output) in console_block(START, "cargo new")? {
+    for (command, output) in block_commands(START, "cargo new")? {
         script += &command;
         script.push('\n');
         expected.extend(output);
@@ -115,7 +115,7 @@ fn a_c_program_without_cargo() -> Result<()> {
         printf(\" %d %d\\n\", n, nvrtcVersion(&a, &b)); return 0; }\n";
     std::fs::write(dir.path().join("prog.c"), program)?;
     let mut script = String::new();
-    for (command, _) in console_block(START, "gcc prog.c")? {
+    for (command, _) in block_commands(START, "gcc prog.c")? {
         script += &command;
         script.push('\n');
     }
