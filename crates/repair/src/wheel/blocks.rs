@@ -250,6 +250,8 @@ fn read_range(file: &File, range: Range<u64>) -> io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroUsize;
+
     use flate2::Compression;
     use flate2::read::DeflateDecoder;
     use flate2::write::DeflateEncoder;
@@ -301,14 +303,14 @@ mod tests {
         let size = contents.len() as u64;
         let (archive, blocks) = member(&contents);
         let image = file(&contents);
-        for start in (0..size / 2).step_by(40_009) {
+        for (index, start) in (0..size / 2).step_by(40_009).enumerate() {
             let range = start..size - start / 3;
+            let jobs = NonZeroUsize::MIN.saturating_add(index % 2);
             let reused = blocks.reused(&archive, &image, &range).unwrap().unwrap();
             assert!(reused.range.start >= start + WINDOW_SIZE as u64);
             assert!(reused.range.end <= range.end);
             let mut compressed = Vec::new();
-            let mut writer =
-                MemberWriter::deflated(&archive, &mut compressed, 2.try_into().unwrap());
+            let mut writer = MemberWriter::deflated(&archive, &mut compressed, jobs);
             let mut expected = b"before".to_vec();
             writer.write_all(b"before").unwrap();
             for _ in 0..2 {

@@ -18,7 +18,7 @@ pub(super) const WINDOW_SIZE: usize = 32 << 10;
 /// Compresses what is written.
 pub(super) struct Encoder<'a> {
     out: &'a mut dyn Write,
-    jobs: NonZeroUsize,
+    pub(super) jobs: NonZeroUsize,
     dictionary: Vec<u8>,
     block: Vec<u8>,
     /// Blocks that are being compressed, in their order.

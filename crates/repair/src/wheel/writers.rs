@@ -67,13 +67,20 @@ impl<'a> MemberWriter<'a> {
         if let Sink::Deflated(encoder) = &mut self.sink {
             let mut window = Vec::new();
             copy_range(image, &(end - WINDOW_SIZE as u64..end), &mut window)?;
+            let is_alone = encoder.jobs.get() == 1;
             let out = encoder.interrupt(window)?;
             let (archive, digest) = (self.archive, &mut self.digest);
-            thread::scope(|scope| {
-                let hashing = scope.spawn(|| copy_range(image, &reused.range, digest));
+            let mut hash = || copy_range(image, &reused.range, digest);
+            if is_alone {
                 reused.write(archive, out)?;
-                hashing.join().unwrap_or_else(|panic| resume_unwind(panic))
-            })?;
+                hash()?;
+            } else {
+                thread::scope(|scope| {
+                    let hashing = scope.spawn(hash);
+                    reused.write(archive, out)?;
+                    hashing.join().unwrap_or_else(|panic| resume_unwind(panic))
+                })?;
+            }
         }
         copy_range(image, &(end..range.end), self)
     }
