@@ -45,7 +45,7 @@ pub type UnpackedMembers = BTreeMap<String, Unpacked>;
 /// # Errors
 ///
 /// If the wheel has no `RECORD`, a member is damaged, or a temporary file cannot be written
-/// ([`scratch_cause`](gpustub_check::read::scratch_cause)).
+/// ([`scratch_cause`]).
 pub fn compare_with_record(
     wheel: &Wheel,
     unpacked: &BTreeSet<&str>,
