@@ -18,6 +18,8 @@ use gpustub_workspace::display_path::{display_path, slashes};
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::status_line::StatusLine;
 use memmap2::Mmap;
+#[cfg(unix)]
+use memmap2::UncheckedAdvice;
 
 use crate::cli;
 use crate::scratch::scratch_error;
@@ -57,6 +59,17 @@ pub struct MappedImage {
     pub blocks: Blocks,
     /// Bytes of the file.
     pub bytes: Mmap,
+}
+
+impl MappedImage {
+    /// Releases the memory of the bytes, which can be read from the file again. Otherwise all images of a package would
+    /// be resident at once.
+    pub fn release(&self) {
+        // SAFETY: the map is of a file and never written, so later accesses read the bytes of the file, like the first
+        // access. A failure only costs memory.
+        #[cfg(unix)]
+        let _ = unsafe { self.bytes.unchecked_advise(UncheckedAdvice::DontNeed) };
+    }
 }
 
 /// Reads all files. Those that cannot be rewritten are reported.

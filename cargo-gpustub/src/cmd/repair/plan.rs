@@ -79,17 +79,22 @@ pub fn plan(
     }
     let parsed: Vec<_> = images
         .iter()
-        .map(|(path, image)| (path.as_str(), parse(&image.bytes)))
+        .map(|(path, image)| (path.as_str(), image, parse(&image.bytes)))
         .collect();
     let editables: Editables<'_> = parsed
         .iter()
-        .map(|(path, parsed)| match parsed {
-            Ok(parsed) => (*path, EditableImage::new(parsed)),
-            Err(problem) => (*path, Err(problem.clone())),
+        .map(|(path, image, parsed)| {
+            let editable = match parsed {
+                Ok(parsed) => EditableImage::new(parsed),
+                Err(problem) => Err(problem.clone()),
+            };
+            image.release();
+            (*path, editable)
         })
         .collect();
     let edits = Edits::plan(
         &input.package,
+        &images,
         &editables,
         stub_options(&input, options, user),
         user,
@@ -184,6 +189,7 @@ impl Edits {
     /// libraries that it needs.
     fn plan(
         package: &Package,
+        images: &BTreeMap<String, MappedImage>,
         editables: &Editables<'_>,
         mut options: PlanOptions,
         user: &UserLibraries,
@@ -202,7 +208,7 @@ impl Edits {
             let (plan, mut diagnostics) = gpustub_repair::plan(package, &inspections, &options);
             let excluded_count = options.excluded.len();
             let stubs = generate_stubs(&plan, user, &mut options.excluded)?;
-            let patches = patch_images(package, &plan, editables, &mut options.excluded);
+            let patches = patch_images(package, &plan, images, editables, &mut options.excluded);
             if options.excluded.len() == excluded_count {
                 diagnostics.extend(loaders::opened_by_images(package, &plan, &user.known));
                 return Ok(Self {
@@ -240,6 +246,7 @@ fn generate_stubs(
 fn patch_images(
     package: &Package,
     plan: &PackagePlan,
+    images: &BTreeMap<String, MappedImage>,
     editables: &Editables<'_>,
     excluded: &mut BTreeMap<String, String>,
 ) -> BTreeMap<String, Patch> {
@@ -248,7 +255,11 @@ fn patch_images(
         let Some(Ok(editable)) = editables.get(image.path.as_str()) else {
             continue;
         };
-        let reason = match editable.edit(&image.request) {
+        let edit = editable.edit(&image.request);
+        if let Some(mapped) = images.get(&image.path) {
+            mapped.release();
+        }
+        let reason = match edit {
             Ok((patch, edited)) => match load_fault(package, plan, image, &edited) {
                 None => {
                     patches.insert(image.path.clone(), patch);
