@@ -82,6 +82,12 @@ const TASKS: &[Task] = &[
         run: reference::run,
     },
     Task {
+        name: "figures",
+        about: "take over the figures of benches; called by tests/bench",
+        usage: "DIR COMMIT",
+        run: reference::budgets::collect,
+    },
+    Task {
         name: "release",
         about: "check that the tree can be released, and publish its packages",
         usage: "[--dry-run]",
