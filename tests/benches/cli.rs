@@ -4,10 +4,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::process::Command;
 
 use gpustub_tests::cargo::cargo;
+use gpustub_tests::measure::{cost, package, peak_memory, record, release};
 use gpustub_tests::rustup::rustc;
 use gpustub_tests::{Result, components, msvc, repository, wine};
 
@@ -15,7 +15,7 @@ const RUNS: usize = 15;
 
 fn main() -> Result<()> {
     let work = components::target_dir().join("bench-cli");
-    let program = release()?;
+    let program = release(&repository(), &components::target_dir())?;
     sync(&program, &work.join("workspace"))?;
     symbols(&program)?;
     check(&program, &work.join("wheels"))?;
@@ -24,57 +24,12 @@ fn main() -> Result<()> {
     dependency(&work.join("package"))
 }
 
-/// Path of `cargo-gpustub`, built as for installation.
-fn release() -> Result<PathBuf> {
-    let target = components::target_dir();
-    run(cargo(&repository())
-        .args([
-            "build",
-            "--release",
-            "--package",
-            "cargo-gpustub",
-            "--target-dir",
-        ])
-        .arg(&target))?;
-    Ok(target.join("release/cargo-gpustub"))
-}
-
-/// Elapsed time, and processor time of the process and its waited-for children, in milliseconds.
-#[derive(Clone, Copy)]
-struct Cost {
-    wall: f64,
-    cpu: f64,
-}
-
-/// Runs a program that must succeed.
-fn run(command: &mut Command) -> Result<Cost> {
-    let (before, start) = (children_cpu()?, Instant::now());
-    let output = command.stdin(Stdio::null()).output()?;
-    let wall = start.elapsed().as_secs_f64() * 1000.0;
-    if !output.status.success() {
-        let text = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("{command:?}: {}\n{text}", output.status).into());
-    }
-    let cpu = children_cpu()? - before;
-    Ok(Cost { wall, cpu })
-}
-
-/// Processor time of exited children, in milliseconds: fields 16 and 17 of proc_pid_stat(5), in
-/// ticks of which Linux reports 100 a second to programs.
-fn children_cpu() -> Result<f64> {
-    let text = fs::read_to_string("/proc/self/stat")?;
-    let after_name = text.rsplit(')').next().unwrap_or_default();
-    let fields = after_name.split_whitespace().skip(13).take(2);
-    let ticks: Vec<f64> = fields.filter_map(|field| field.parse().ok()).collect();
-    Ok(ticks.iter().sum::<f64>() * 10.0)
-}
-
 /// Runs commands alternately and prints a row for each.
 fn rows(commands: &mut [(&str, Command)]) -> Result<Vec<f64>> {
     let mut costs = vec![Vec::new(); commands.len()];
     for _ in 0..RUNS {
         for ((_, command), costs) in commands.iter_mut().zip(&mut costs) {
-            costs.push(run(command)?);
+            costs.push(cost(command, &[0])?);
         }
     }
     println!("| what | ms, median | ms, least | processor ms, mean |\n|---|---|---|---|");
@@ -118,7 +73,7 @@ fn sync(program: &Path, directory: &Path) -> Result<()> {
             .args(["gpustub", "sync", "--workspace"]);
         command
     };
-    run(&mut sync())?;
+    cost(&mut sync(), &[0])?;
     let mut metadata = cargo(directory);
     metadata.args(["metadata", "--no-deps", "--format-version", "1"]);
     println!(
@@ -135,7 +90,7 @@ fn sync(program: &Path, directory: &Path) -> Result<()> {
         "| sync beside cargo metadata | | {:.1} | |",
         least[0] - least[1]
     );
-    Ok(())
+    record("sync", &[("ms", least[0] - least[1])])
 }
 
 /// The symbol list of a library of 750 MB.
@@ -154,7 +109,7 @@ fn symbols(program: &Path) -> Result<()> {
         command.args(args).arg(&library);
         command
     };
-    rows(&mut [
+    let least = rows(&mut [
         (
             "cargo gpustub symbols",
             with(program, &["gpustub", "symbols"]),
@@ -165,7 +120,7 @@ fn symbols(program: &Path) -> Result<()> {
             with(Path::new("readelf"), &["--dyn-syms", "-W"]),
         ),
     ])?;
-    Ok(())
+    record("symbols", &[("ms", least[0])])
 }
 
 /// `check` of the contents of unpacked wheels, more than 1 GB.
@@ -193,7 +148,7 @@ fn check(program: &Path, directory: &Path) -> Result<()> {
         command
     };
     // The findings do not matter here; a denied rule makes the exit code 1.
-    rows(&mut [
+    let least = rows(&mut [
         (
             "cargo gpustub check",
             shell("\"$1\" gpustub check \"$2\" >&2; [ $? -le 1 ]"),
@@ -207,8 +162,13 @@ fn check(program: &Path, directory: &Path) -> Result<()> {
             shell("find \"$2\" -name '*.so*' -type f -exec readelf -dVW -p .rodata {} +"),
         ),
     ])?;
-    print_memory(program, &[directory.to_owned()]);
-    Ok(())
+    let memory = print_memory(program, &[directory.to_owned()])?;
+    let figures = [
+        ("ms", least[0]),
+        ("gigabytes", bytes as f64 / 1e9),
+        ("megabytes", memory),
+    ];
+    record("check", &figures)
 }
 
 /// `check` of wheels as published.
@@ -244,7 +204,7 @@ fn check_packed(program: &Path) -> Result<()> {
             shell("for f; do unzip -tqq \"$f\" || exit; done"),
         ),
     ])?;
-    print_memory(program, &wheels);
+    print_memory(program, &wheels)?;
     Ok(())
 }
 
@@ -280,25 +240,14 @@ fn repair(program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Prints the peak memory of a check. The kernel also counts mapped pages of files, so that this is
-/// more than the process allocated.
-fn print_memory(program: &Path, paths: &[PathBuf]) {
-    let peak = "import resource,subprocess,sys; \
-        subprocess.run(sys.argv[1:], stderr=subprocess.DEVNULL); \
-        print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)";
-    let output = Command::new("python3")
-        .args(["-c", peak])
-        .arg(program)
-        .args(["gpustub", "check"])
-        .args(paths)
-        .output();
-    match output {
-        Ok(output) if output.status.success() => println!(
-            "\nmemory at its peak: {} MB",
-            String::from_utf8_lossy(&output.stdout).trim()
-        ),
-        _ => println!("\nmemory not measured: it takes python3"),
-    }
+/// Prints the peak memory of a check, in MB. The kernel also counts mapped pages of files, so that this is more than the
+/// process allocated.
+fn print_memory(program: &Path, paths: &[PathBuf]) -> Result<f64> {
+    let mut check = Command::new(program);
+    check.args(["gpustub", "check"]).args(paths);
+    let memory = peak_memory(&check)?;
+    println!("\nmemory at its peak: {memory:.0} MB");
+    Ok(memory)
 }
 
 fn link_tree(from: &Path, to: &Path) -> Result<()> {
@@ -333,40 +282,16 @@ fn size(directory: &Path) -> Result<(u64, u64)> {
 /// A package with `gpustub-build` among its build dependencies.
 fn dependency(directory: &Path) -> Result<()> {
     let helper = repository().join("gpustub-build");
-    let package = |name: &str, dependencies: &str| -> Result<PathBuf> {
-        let package = directory.join(name);
-        fs::create_dir_all(package.join("src"))?;
-        let head = format!(
-            "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n\
-             [build-dependencies]\n{dependencies}"
-        );
-        fs::write(package.join("Cargo.toml"), head)?;
-        fs::write(package.join("src/main.rs"), "fn main() {}\n")?;
-        // The versions that this repository is tested with; cargo drops the unneeded ones.
-        fs::copy(repository().join("Cargo.lock"), package.join("Cargo.lock"))?;
-        Ok(package)
-    };
-    let _ = fs::remove_dir_all(directory);
-    let with_helper = package(
-        "stubbed",
-        &format!("gpustub-build = {{ path = {helper:?} }}\n"),
-    )?;
+    let dependency = format!("gpustub-build = {{ path = {helper:?} }}\n");
+    let script = "fn main() { gpustub_build::build(); }\n";
+    package(directory, &repository(), &dependency, script)?;
+    // The compiled helper, without code of a library; `--bench helper` measures its compilation.
+    cost(cargo(directory).args(["build", "--offline"]), &[0])?;
     fs::write(
-        with_helper.join("build.rs"),
-        "fn main() { gpustub_build::build(); }\n",
-    )?;
-    let manifest = with_helper.join("GpuStub.toml");
-    // No code to compile yet: the first measurement is of the helper itself.
-    fs::write(&manifest, "schema = 1\n")?;
-    // The compiled helper; `--bench helper` measures its compilation.
-    run(cargo(&with_helper).args(["fetch", "--quiet"]))?;
-    run(cargo(&with_helper).args(["build", "--offline"]))?;
-
-    fs::write(
-        &manifest,
+        directory.join("GpuStub.toml"),
         "schema = 1\n[stub.cuda]\nheader-version = \"none\"\n[stub.cudart]\nheader-version = \"none\"\n[stub.nvrtc]\n[stub.opencl]\n",
     )?;
-    build_script(&with_helper)
+    build_script(directory)
 }
 
 /// The build script of four libraries, run as cargo runs it, and the compilers alone.
@@ -391,7 +316,7 @@ fn build_script(package: &Path) -> Result<()> {
         for (name, value) in [
             ("TARGET", triple),
             ("HOST", host),
-            ("CARGO_PKG_NAME", "stubbed"),
+            ("CARGO_PKG_NAME", "user"),
             ("CARGO_CFG_TARGET_ARCH", "x86_64"),
             ("CARGO_CFG_TARGET_OS", system),
             ("CARGO_CFG_TARGET_ENV", env),
@@ -406,7 +331,7 @@ fn build_script(package: &Path) -> Result<()> {
     let mut for_msvc = script_for(msvc::TRIPLE, "windows", "msvc");
     for_msvc.envs(msvc::variables()?);
     let mut whole = script_for(host, "linux", "gnu");
-    run(&mut whole)?;
+    cost(&mut whole, &[0])?;
     let sources = package.join("sources");
     let _ = fs::remove_dir_all(&sources);
     fs::rename(out.join("gpustub"), &sources)?;

@@ -1,134 +1,136 @@
-//! Cost of `gpustub-build` as a build dependency, compared with `cc` alone. `BENCHMARKS.md` has the
-//! last results of `cargo bench -p gpustub-tests --bench helper`, which prints figures and asserts
-//! no time.
+//! Cost of `gpustub-build` as a build dependency, of this tree and of an earlier one, compared with `cc` alone.
+//! `BENCHMARKS.md` has the last results of `cargo bench -p gpustub-tests --bench helper`, which prints figures and
+//! asserts no time.
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use gpustub_tests::cargo::cargo;
 use gpustub_tests::command::succeed;
+use gpustub_tests::measure::{BASE, base_tree, cost, least, median, package, record};
 use gpustub_tests::{Result, components, repository};
 
 const RUNS: usize = 5;
 
+/// Not `zstd`, which compiles a library in C.
+const ALL: &str = ", features = [\"coff\", \"device-link\", \"macho\"]";
+const ALL_WITH_SPLIT: &str = ", features = [\"coff\", \"device-link\", \"macho\", \"split\"]";
+
+/// A package, and the processor seconds of its builds from nothing.
+struct Row {
+    what: String,
+    package: PathBuf,
+    costs: Vec<f64>,
+}
+
 fn main() -> Result<()> {
-    let directory = components::target_dir().join("bench-helper");
-    let _ = fs::remove_dir_all(&directory);
-    let helper = repository().join("gpustub-build");
-    let with = |features: &str| format!("gpustub-build = {{ path = {helper:?}{features} }}\n");
-    let calls = "fn main() { gpustub_build::build(); }\n";
-    let packages = [
-        ("nothing", String::new(), "fn main() {}\n"),
-        (
-            "cc",
-            "cc = { version = \"1.2.2\", default-features = false }\n".to_owned(),
-            "fn main() { cc::Build::new(); }\n",
-        ),
-        ("gpustub-build", with(""), calls),
-        (
-            "gpustub-build, device-link",
-            with(", features = [\"device-link\"]"),
-            calls,
-        ),
-        (
-            "gpustub-build, archive and device-link",
-            with(", features = [\"archive\", \"device-link\"]"),
-            calls,
-        ),
-        (
-            "gpustub-build, all features but split and zstd",
-            with(", features = [\"coff\", \"device-link\", \"macho\"]"),
-            calls,
-        ),
-        (
-            // Not `zstd`, which compiles a library in C.
-            "gpustub-build, all features but zstd",
-            with(", features = [\"coff\", \"device-link\", \"macho\", \"split\"]"),
-            calls,
-        ),
+    // `cargo bench NAME` selects a measurement.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return Ok(());
+    }
+    let (here, base) = (repository(), base_tree()?);
+    let cc = "cc = { version = \"1.2.2\", default-features = false }\n";
+    let mut rows = vec![
+        row("nothing", &here, "", "fn main() {}\n")?,
+        row("cc", &here, cc, "fn main() { cc::Build::new(); }\n")?,
     ];
-    let mut rows = Vec::new();
-    for (index, (what, dependencies, script)) in packages.into_iter().enumerate() {
-        let package = package(&directory, index, &dependencies, script)?;
-        succeed(cargo(&package).args(["fetch", "--quiet"]))?;
-        rows.push((what, package, Vec::new()));
+    for (tree, name) in [(&here, ""), (&base, BASE)] {
+        for (features, with) in [("", ""), (ALL, "coff, device-link, macho")] {
+            rows.push(helper_row(tree, &format!("{name} {with}"), features)?);
+        }
+    }
+    for (features, with) in [
+        (", features = [\"device-link\"]", "device-link"),
+        (ALL_WITH_SPLIT, "all features but zstd"),
+    ] {
+        rows.push(helper_row(&here, with, features)?);
     }
     // Alternately, so that other load on the machine affects all of them.
     for _ in 0..RUNS {
-        for (_, package, costs) in &mut rows {
-            costs.push(cold_build(package)?);
+        for row in &mut rows {
+            row.costs.push(cold_build(&row.package)?);
         }
     }
 
-    println!("| build dependency | processor s, each run | median | against cc | foreign crates |");
-    println!("|---|---|---|---|---|");
-    let nothing = rows[0].2.clone();
-    let cc: Vec<f64> = rows[1].2.iter().zip(&nothing).map(|(c, n)| c - n).collect();
-    for (what, package, costs) in &rows[1..] {
-        let own = costs
-            .iter()
-            .zip(&nothing)
-            .map(|(cost, nothing)| cost - nothing);
-        let own: Vec<f64> = own.collect();
-        let ratios = own.iter().zip(&cc).map(|(own, cc)| own / cc).collect();
-        let each: Vec<_> = own.iter().map(|cost| format!("{cost:.2}")).collect();
+    println!(
+        "| build dependency | processor s, each run | least | against cc | median of ratios | foreign crates |\n\
+         |---|---|---|---|---|---|"
+    );
+    let nothing = least(&rows[0].costs);
+    let cc = least(&rows[1].costs) - nothing;
+    let against_cc = |row: &Row| (least(&row.costs) - nothing) / cc;
+    for row in &rows[1..] {
+        let ratios = (row.costs.iter().zip(&rows[1].costs))
+            .zip(&rows[0].costs)
+            .map(|((cost, cc), nothing)| (cost - nothing) / (cc - nothing));
+        let each: Vec<_> = row.costs.iter().map(|cost| format!("{cost:.2}")).collect();
         println!(
-            "| {what} | {} | {:.2} | {:.2} | {} |",
+            "| {} | {} | {:.2} | {:.2} | {:.2} | {} |",
+            row.what,
             each.join(" "),
-            median(own),
-            median(ratios),
-            foreign_crates(package)?
+            least(&row.costs),
+            against_cc(row),
+            median(ratios.collect()),
+            foreign_crates(&row.package)?
         );
     }
     println!(
-        "\nLess what a build script without dependencies takes: {:.2}.",
-        median(nothing)
+        "\nA build script without dependencies takes {nothing:.2} s, which the ratios leave out."
     );
+    let [_, _, here, here_all, base, base_all, ..] = &rows[..] else {
+        return Err("rows are missing".into());
+    };
+    record(
+        "crates",
+        &[("crates", foreign_crates(&here.package)? as f64)],
+    )?;
+    for (name, here, base) in [("cold", here, base), ("cold-all", here_all, base_all)] {
+        record(
+            name,
+            &[("least", against_cc(here)), ("base", against_cc(base))],
+        )?;
+    }
     Ok(())
 }
 
-/// A package with one build dependency.
-fn package(directory: &Path, index: usize, dependencies: &str, script: &str) -> Result<PathBuf> {
-    let package = directory.join(index.to_string());
-    fs::create_dir_all(package.join("src"))?;
-    let manifest = format!(
-        "[package]\nname = \"user\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n\
-         [build-dependencies]\n{dependencies}"
-    );
-    fs::write(package.join("Cargo.toml"), manifest)?;
-    fs::write(package.join("src/main.rs"), "fn main() {}\n")?;
-    fs::write(package.join("build.rs"), script)?;
-    // Without anything to compile, the figure is that of the helper itself.
-    fs::write(package.join("GpuStub.toml"), "schema = 1\n")?;
-    // The versions that this repository is tested with; cargo drops the others.
-    fs::copy(repository().join("Cargo.lock"), package.join("Cargo.lock"))?;
-    Ok(package)
+fn helper_row(tree: &Path, what: &str, features: &str) -> Result<Row> {
+    let helper = tree.join("gpustub-build");
+    let dependency = format!("gpustub-build = {{ path = {helper:?}{features} }}\n");
+    let what = format!("gpustub-build {}", what.trim());
+    row(
+        &what,
+        tree,
+        &dependency,
+        "fn main() { gpustub_build::build(); }\n",
+    )
+}
+
+/// A package without anything to stub: the figure is that of the helper itself.
+fn row(what: &str, tree: &Path, dependencies: &str, script: &str) -> Result<Row> {
+    let directory = components::target_dir().join("bench-helper");
+    let path = directory.join(what.replace([' ', ','], "_"));
+    package(&path, tree, dependencies, script)?;
+    Ok(Row {
+        what: what.to_owned(),
+        package: path,
+        costs: Vec::new(),
+    })
 }
 
 /// Processor seconds, user and system, of a build into an empty target directory.
 fn cold_build(package: &Path) -> Result<f64> {
-    let _ = fs::remove_dir_all(package.join("target"));
+    let target = package.join("target");
+    if target.exists() {
+        fs::remove_dir_all(target)?;
+    }
     let mut build = cargo(package);
     // As for a package from a registry, which is never built incrementally.
     build
         .env("CARGO_INCREMENTAL", "0")
         .env_remove("RUSTC_WRAPPER");
-    build
-        .args(["build", "--offline", "--quiet"])
-        .stdin(Stdio::null());
-    let before = children_cpu()?;
-    succeed(&mut build)?;
-    Ok(children_cpu()? - before)
-}
-
-/// Processor seconds of exited children: fields 16 and 17 of proc_pid_stat(5), in ticks of 1/100 s.
-fn children_cpu() -> Result<f64> {
-    let text = fs::read_to_string("/proc/self/stat")?;
-    let after_name = text.rsplit(')').next().unwrap_or_default();
-    let fields = after_name.split_whitespace().skip(13).take(2);
-    let ticks: Vec<f64> = fields.filter_map(|field| field.parse().ok()).collect();
-    Ok(ticks.iter().sum::<f64>() / 100.0)
+    build.args(["build", "--offline", "--quiet"]);
+    Ok(cost(&mut build, &[0])?.cpu / 1000.0)
 }
 
 /// Number of third-party crates that the package compiles.
@@ -143,9 +145,4 @@ fn foreign_crates(package: &Path) -> Result<usize> {
         .filter(|line| !line.contains('(') && !line.is_empty())
         .collect();
     Ok(foreign.len())
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }

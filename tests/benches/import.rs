@@ -9,6 +9,7 @@ use std::process::Command;
 use gpustub_tests::cargo::gpustub;
 use gpustub_tests::command::succeed;
 use gpustub_tests::components::{component, only_entry, target_dir};
+use gpustub_tests::measure::record;
 use gpustub_tests::rdc::executable;
 use gpustub_tests::{Result, files_below, repository};
 
@@ -71,6 +72,15 @@ fn main() -> Result<()> {
             before[2] * 1024.0 / 1e6,
             after[2] * 1024.0 / 1e6
         );
+        if name == "with CUDA" {
+            let figures = [
+                ("median", after[0] / before[0]),
+                ("memory", after[2] / before[2]),
+                ("after", after[2] * 1024.0 / 1e6),
+                ("before", before[2] * 1024.0 / 1e6),
+            ];
+            record("import", &figures)?;
+        }
     }
     Ok(())
 }

@@ -20,6 +20,7 @@ pub mod elf;
 pub mod hip;
 pub mod isolated;
 pub mod loader;
+pub mod measure;
 pub mod msvc;
 pub mod nvcc;
 pub mod opener;
