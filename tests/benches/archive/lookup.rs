@@ -9,6 +9,7 @@ use std::time::Instant;
 use gpustub_archive::hash::hash_bytes;
 use gpustub_archive::{SuperArchive, View};
 use gpustub_tests::command::succeed;
+use gpustub_tests::measure::record;
 use gpustub_tests::{Result, repository};
 use libloading::os::unix::Library as Loaded;
 
@@ -29,18 +30,40 @@ pub fn print(libraries: &[Library], sets: &[Set], work: &Path) -> Result<()> {
     println!("| what | Rust | C header | `HashMap` | Rust / map | C / map |");
     println!("|---|---|---|---|---|---|");
     let mut notes = Vec::new();
+    let mut ratios = Ratios::default();
     for library in libraries {
         let families = families(library, FAMILIES, 500);
         let bytes = written(&views(&families)?)?;
-        notes.push(compare(library.name, &bytes, &header)?);
+        notes.push(compare(library.name, &bytes, &header, &mut ratios)?);
     }
+    ratios.record()?;
     for set in sets {
         let sources = set.open()?;
         let bytes = written(&set.request(&sources)?)?;
-        notes.push(compare(set.name, &bytes, &header)?);
+        notes.push(compare(set.name, &bytes, &header, &mut ratios)?);
     }
     println!("\n{}", notes.join("\n"));
     Ok(())
+}
+
+/// Ratios of both readers to the map.
+#[derive(Default)]
+struct Ratios {
+    one_view: Vec<f64>,
+    in_turn: Vec<f64>,
+}
+
+impl Ratios {
+    fn record(&self) -> Result<()> {
+        for (row, ratios) in [
+            ("lookup-one-view", &self.one_view),
+            ("lookup-in-turn", &self.in_turn),
+        ] {
+            let most = ratios.iter().copied().fold(f64::MIN, f64::max);
+            record(row, &[("least", least(ratios)), ("most", most)])?;
+        }
+        Ok(())
+    }
 }
 
 /// A query, as in `c/archive_find.c`.
@@ -159,7 +182,7 @@ impl CReader {
 }
 
 /// Prints the rows of an archive, and returns a note about its tables.
-fn compare(what: &str, bytes: &[u8], header: &CReader) -> Result<String> {
+fn compare(what: &str, bytes: &[u8], header: &CReader, ratios: &mut Ratios) -> Result<String> {
     let failed = |e: gpustub_archive::Error| format!("{what}: {e}");
     header.open(bytes)?;
     let archive = SuperArchive::parse(bytes).map_err(failed)?;
@@ -202,12 +225,16 @@ fn compare(what: &str, bytes: &[u8], header: &CReader) -> Result<String> {
             let queries = Queries::new(&names[..asked], ending);
             let list = &queries.list[..];
             let expected = if ending.is_empty() { list.len() } else { 0 };
-            let row = row(
+            let (row, pair) = row(
                 [&|| find(list), &|| header.find(list), &|| in_map(list)],
                 list.len(),
                 expected,
             );
             println!("| {what}, {which}, {result} {row}");
+            match asked {
+                1 => ratios.one_view.extend(pair),
+                _ => ratios.in_turn.extend(pair),
+            }
         }
     }
 
@@ -246,8 +273,8 @@ fn time(calls: usize, expected: usize, run: impl Fn() -> usize) -> f64 {
     elapsed
 }
 
-/// The row of three ways to find symbols, the last of which is the reference.
-fn row(ways: [&dyn Fn() -> usize; 3], count: usize, expected: usize) -> String {
+/// The row of three ways to find symbols, the last of which is the reference, and the ratios of the others to it.
+fn row(ways: [&dyn Fn() -> usize; 3], count: usize, expected: usize) -> (String, [f64; 2]) {
     let mut times = [Vec::new(), Vec::new(), Vec::new()];
     for _ in 0..ROUNDS {
         for (way, times) in ways.iter().zip(&mut times) {
@@ -262,10 +289,11 @@ fn row(ways: [&dyn Fn() -> usize; 3], count: usize, expected: usize) -> String {
     let cells = times
         .iter_mut()
         .map(|times| format!("| {:.1} ({:.1}) ", median(times), least(times)));
-    format!(
+    let text = format!(
         "{}| {:.2} | {:.2} |",
         cells.collect::<String>(),
         ratios[0],
         ratios[1]
-    )
+    );
+    (text, ratios)
 }

@@ -45,7 +45,7 @@ fn main() -> Result<()> {
         writing::print(&libraries, &sets, &work)?;
     }
     if chosen("sizes") {
-        sizes::print(&libraries[0], &work)?;
+        sizes::print(&libraries[0], &sets, &work)?;
     }
     if chosen("pages") {
         pages::print(&libraries[0], &work)?;

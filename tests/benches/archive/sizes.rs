@@ -7,13 +7,14 @@ use std::process::Command;
 use gpustub_superarchive::write_archive;
 use gpustub_tests::Result;
 use gpustub_tests::command::succeed;
+use gpustub_tests::measure::record;
 
-use crate::data::plan;
+use crate::data::{Set, plan};
 use crate::{Library, families, inputs, views};
 
 const FAMILIES: usize = 8;
 
-pub fn print(library: &Library, work: &Path) -> Result<()> {
+pub fn print(library: &Library, sets: &[Set], work: &Path) -> Result<()> {
     println!("\nsizes: MB of {} for {FAMILIES} families", library.name);
     for common in [0, 500, 900] {
         let families = families(library, FAMILIES, common);
@@ -46,5 +47,20 @@ pub fn print(library: &Library, work: &Path) -> Result<()> {
             unique as f64 / 1e6
         );
     }
-    Ok(())
+    let mut largest = 0.0;
+    for set in sets {
+        let sources = set.open()?;
+        let request = set.request(&sources)?;
+        let plan = plan(&request)?;
+        let ratio = plan.size() as f64 / plan.contents_bytes() as f64;
+        println!(
+            "  {}: {} views, {ratio:.3} times the bytes of its members",
+            set.name,
+            set.view_count()
+        );
+        if set.name.starts_with("libclc") {
+            largest = ratio.max(largest);
+        }
+    }
+    record("libclc", &[("ratio", largest)])
 }

@@ -12,6 +12,7 @@ use ar_archive_writer::{
 use gpustub_superarchive::{Source, write_archive};
 use gpustub_tests::Result;
 use gpustub_tests::command::succeed;
+use gpustub_tests::measure::record;
 use memmap2::Mmap;
 
 use crate::data::{Set, plan};
@@ -26,17 +27,21 @@ pub fn print(libraries: &[Library], sets: &[Set], work: &Path) -> Result<()> {
     println!(
         "\nwriting: ms of the processor, median (least), and elapsed, of {ROUNDS} rounds in turn; median of the ratios to ar_archive_writer in a round"
     );
-    for library in libraries {
-        compare(&Set::directory(library.name, &library.dir)?, work)?;
+    let mut figures = Vec::new();
+    for (library, figure) in libraries.iter().zip(["c-library", "cpp-library"]) {
+        let ratio = compare(&Set::directory(library.name, &library.dir)?, work)?;
+        figures.push((figure, ratio));
     }
+    record("writing", &figures)?;
     for set in sets {
         compare(set, work)?;
     }
     Ok(())
 }
 
-/// Writes archives that contain each distinct file once, except for the last writer.
-fn compare(set: &Set, work: &Path) -> Result<()> {
+/// Writes archives that contain each distinct file once, except for the last writer. Returns the ratio of the
+/// super-archive.
+fn compare(set: &Set, work: &Path) -> Result<f64> {
     let out = work.join("written.a");
     let sizes = set.files.iter().map(|file| Ok(fs::metadata(file)?.len()));
     println!(
@@ -70,10 +75,12 @@ fn compare(set: &Set, work: &Path) -> Result<()> {
         }
     }
     let reference = costs[0].clone();
+    let mut medians = Vec::new();
     for ((name, _), costs) in writers.iter().zip(costs) {
         let ratios = costs.iter().zip(&reference);
         let mut ratios: Vec<f64> = ratios.map(|(one, other)| one.0 / other.0).collect();
         let (mut cpu, mut wall): (Vec<f64>, Vec<f64>) = costs.into_iter().unzip();
+        medians.push(median(&mut ratios));
         println!(
             "  {name:43} {:7.1} ({:6.1})   {:7.1}   {:.2}",
             median(&mut cpu),
@@ -82,7 +89,7 @@ fn compare(set: &Set, work: &Path) -> Result<()> {
             median(&mut ratios)
         );
     }
-    Ok(())
+    Ok(medians[1])
 }
 
 fn super_archive(set: &Set, out: &Path) -> Result<()> {

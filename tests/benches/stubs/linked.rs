@@ -6,7 +6,7 @@ use std::process::Command;
 use gpustub_core::by_name::ByName;
 use gpustub_tests::components;
 
-use super::{Bench, calls, numbers, output};
+use super::{Bench, calls, numbers, output, record};
 
 impl Bench {
     /// A program that is linked with six libraries of CUDA 12, and calls none of them.
@@ -70,6 +70,7 @@ impl Bench {
             .env("LD_LIBRARY_PATH", path);
         let lines = output(&mut spawn);
         println!("| path | ms, median | ms, least | MB in memory |\n|---|---|---|---|");
+        let mut rows = Vec::new();
         for (path, line) in ["stubs", "linked directly"].iter().zip(lines.lines()) {
             let [median, least, memory] = numbers(line)[..] else {
                 panic!("{line}");
@@ -80,6 +81,14 @@ impl Bench {
                 least / 1000.0,
                 memory * 1024.0 / 1e6
             );
+            rows.push([median, least, memory]);
         }
+        let ratio = |figure: usize| rows[0][figure] / rows[1][figure];
+        let figures = [
+            ("median", ratio(0)),
+            ("least", ratio(1)),
+            ("memory", ratio(2)),
+        ];
+        record("linked", &figures);
     }
 }

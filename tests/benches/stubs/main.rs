@@ -21,6 +21,7 @@ use gpustub_core::sources::render;
 use gpustub_core::target::Target;
 use gpustub_engine::toolchain::{Index, Toolchain};
 use gpustub_tests::components;
+use gpustub_tests::measure::{least, median};
 
 const TRIPLE: &str = "x86_64-unknown-linux-gnu";
 
@@ -83,9 +84,9 @@ fn numbers(line: &str) -> Vec<f64> {
         .collect()
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+/// Records figures of a row of `budgets.toml`.
+fn record(row: &str, figures: &[(&str, f64)]) {
+    gpustub_tests::measure::record(row, figures).expect("figures are written");
 }
 
 /// A manifest with every shipped library, and the names of all its functions. RCCL has NCCL's names.
@@ -235,19 +236,25 @@ impl Bench {
         let plt = median(times["plt"].clone());
         for road in ["plt", "stub", "pointer", "missing"] {
             let middle = median(times[road].clone());
-            let least = times[road].iter().copied().fold(f64::MAX, f64::min);
+            let least = least(&times[road]);
             let instructions = self.instructions(&program, &library, road);
             println!(
-                "| {road} | {middle:.2} | {least:.2} | {:.3} | {instructions} |",
+                "| {road} | {middle:.2} | {least:.2} | {:.3} | {instructions:.2} |",
                 middle / plt
             );
         }
-        let instructions = self.instructions(&program, &library, "absent");
-        println!("| absent | | | | {instructions} |");
+        let instructions = |path| self.instructions(&program, &library, path);
+        println!("| absent | | | | {:.2} |", instructions("absent"));
+        let ratio = median(times["stub"].clone()) / plt;
+        let stub = instructions("stub");
+        let more = stub - instructions("plt");
+        record("warm-call", &[("ratio", ratio), ("instructions", more)]);
+        let figures = ["missing", "absent"].map(|path| (path, instructions(path) - stub));
+        record("missing-call", &figures);
     }
 
-    /// Instructions of one call with its loop and callee, by callgrind.
-    fn instructions(&self, program: &Path, library: &Path, road: &str) -> String {
+    /// Instructions of one call with its loop and callee, by callgrind. Not a number without valgrind.
+    fn instructions(&self, program: &Path, library: &Path, road: &str) -> f64 {
         let count = |calls: &str| -> Option<f64> {
             collected(
                 Command::new("valgrind")
@@ -258,8 +265,8 @@ impl Bench {
             )
         };
         match (count("100000"), count("200000")) {
-            (Some(one), Some(two)) => format!("{:.2}", (two - one) / 100_000.0),
-            _ => "not measured: no valgrind".to_owned(),
+            (Some(one), Some(two)) => (two - one) / 100_000.0,
+            _ => f64::NAN,
         }
     }
 
@@ -307,6 +314,8 @@ impl Bench {
             (some - few) - (unused - none) - libraries * each
         );
         println!("| the run time | {} |", alone - none);
+        record("used-stub", &[("bytes", each), ("adapted", each_adapted)]);
+        record("unused-stub", &[("bytes", (many - alone) / n)]);
     }
 
     /// Size of a program that refers to `used` of `names`; `stubs` may define all of them.
@@ -395,7 +404,7 @@ impl Bench {
         let of = |runs: &[&Vec<Vec<f64>>], k: usize| -> (f64, f64) {
             let runs = runs.iter().flat_map(|runs| runs.iter());
             let values: Vec<f64> = runs.map(|run| run[k] / 1000.0).collect();
-            let least = values.iter().copied().fold(f64::MAX, f64::min);
+            let least = least(&values);
             (median(values), least)
         };
         let [first, second, third] = &runs;
@@ -419,6 +428,7 @@ impl Bench {
         row("the same into a table that becomes read-only", sealed);
         ratio("ratio to plain dlsym", stub, plain);
         ratio("ratio to the read-only table", stub, sealed);
+        let mut counts = Vec::new();
         for (what, function) in [("gpustub_load", "gpustub_load"), ("plain dlsym", "plain")] {
             let count = collected(
                 Command::new("valgrind")
@@ -427,8 +437,19 @@ impl Bench {
                     .arg(&program)
                     .args([&library, &list]),
             );
-            println!("| {what}, instructions | {} | |", count.unwrap_or(f64::NAN));
+            let count = count.unwrap_or(f64::NAN);
+            println!("| {what}, instructions | {count} | |");
+            counts.push(count);
         }
+        let all = [of(&[first, second], 0), of(&[first, second], 1)];
+        let figures = [
+            ("median", all[0].0 / all[1].0),
+            ("least", all[0].1 / all[1].1),
+            ("first-median", stub.0 / plain.0),
+            ("first-least", stub.1 / plain.1),
+            ("instructions", counts[0] / counts[1]),
+        ];
+        record("binding", &figures);
     }
 
     /// Starting a program with stubs, compared with an empty one.
@@ -457,6 +478,13 @@ impl Bench {
                 least / empty_least,
                 median / empty_median
             );
+            if used == 0 {
+                let ratios = [
+                    ("least", least / empty_least),
+                    ("median", median / empty_median),
+                ];
+                record("start", &ratios);
+            }
         }
     }
 }
