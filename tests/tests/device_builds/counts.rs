@@ -137,8 +137,8 @@ fn program(project: &Project, name: &str, package: &str) -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs CUDA's compiler: ./tests/run"]
-fn programs_are_linked_by_builds_and_libraries_by_tests() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_programs_are_linked_by_builds_and_libraries_by_tests() -> Result<()> {
     let project = Project::new(TOOLKIT_13)?;
     project.library(Library {
         table: "include-dirs = [\"include\"]",

@@ -69,8 +69,8 @@ fn linker(program: &Path) -> Result<String> {
 }
 
 #[test]
-#[ignore = "needs CUDA's compiler: ./tests/run"]
-fn example_builds_and_registers_each_kernel_once() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_example_builds_and_registers_each_kernel_once() -> Result<()> {
     let project = Project::example(TOOLKIT_13)?;
     succeed(&mut project.cargo(&["build", "--locked", "-j2"]))?;
     expect_all_calls(&project)?;

@@ -17,8 +17,8 @@ fn built(project: &Project, command: &[&str]) -> Result<(usize, usize)> {
 
 /// Cargo runs one build of a profile at a time: the two have different profiles.
 #[test]
-#[ignore = "needs CUDA's compiler: ./tests/run"]
-fn builds_at_the_same_time_compile_once() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_builds_at_the_same_time_compile_once() -> Result<()> {
     let project = two_libraries()?;
     succeed(&mut project.gpustub(&["sync", "--workspace"])?)?;
     assert_eq!(built(&project, TWIN)?, (2, 1));

@@ -365,8 +365,8 @@ fn counted(project: &Project, words: &[&str]) -> Result<(usize, usize)> {
 }
 
 #[test]
-#[ignore = "needs HIP's headers and device libraries: ./tests/run"]
-fn device_code_is_compiled_once_for_all_commands() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_device_code_is_compiled_once_for_all_commands() -> Result<()> {
     let project = project()?;
     let clang = Path::new("/usr/lib/llvm-19/bin/clang++");
     project.log_runs(&project.path("the clang++"), clang)?;

@@ -214,8 +214,8 @@ fn module(name: &str) -> Call {
 }
 
 #[test]
-#[ignore = "needs HIP's headers and device libraries: ./tests/run"]
-fn only_changed_modules_are_rebuilt() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_only_changed_modules_are_rebuilt() -> Result<()> {
     let project = project()?;
     let link = Call::Link("gpustub-final-tip".to_owned());
     let first_build = [
@@ -257,8 +257,8 @@ fn only_changed_modules_are_rebuilt() -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs HIP's headers and device libraries: ./tests/run"]
-fn undefined_functions_of_a_module_are_named() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_undefined_functions_of_a_module_are_named() -> Result<()> {
     let project = project()?;
     project.edit("tip/waves/wave.hip", "top_value", "no_value")?;
     let refused = project.refused(&["build", "-p", "tip"])?;

@@ -22,8 +22,8 @@ fn output(command: &mut Command) -> String {
 }
 
 #[test]
-#[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their directory (tests/run)"]
-fn callers_and_fake_libraries_agree_just_where_the_abi_tables_say_so() {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_callers_and_fake_libraries_agree_just_where_the_abi_tables_say_so() {
     for id in ["cuda", "cudart"] {
         let agreed = agreed(id);
         assert!(agreed > 300, "{agreed} calls of {id} were understood");
