@@ -236,6 +236,20 @@ fn action_and_hooks_run() {
     let (code, output) = action("");
     assert!(output.contains("::error file=demo/"), "{output}");
     assert_eq!(code, Some(1), "{output}");
+    // The upload of SARIF documents reads paths as the service does, from the root of the repository.
+    let sarif = check.replace("--message-format github", "--message-format sarif");
+    let repository = work.path().display();
+    let exports = format!("export RUNNER_TEMP='{repository}' GITHUB_WORKSPACE='{repository}'");
+    for (files, uri) in [
+        ("", "demo/GpuStub.toml"),
+        ("dist/*.whl", "demo/dist/demo-1.0-py3-"),
+    ] {
+        let command = format!("{exports}; OPTIONS='' FILES='{files}'; {sarif}");
+        let (code, output) = shell(&directory, &command);
+        assert!(output.contains(&format!("\"uri\": \"{uri}")), "{output}");
+        assert!(!output.contains("\"uri\": \"GpuStub.toml"), "{output}");
+        assert_eq!(code, Some(1), "{output}");
+    }
     for hook in &hooks {
         let (code, output) = shell(&directory, hook);
         assert_eq!(code, Some(1), "{hook}: {output}");
