@@ -14,7 +14,7 @@ use std::num::NonZeroUsize;
 use std::thread;
 
 use gpustub_check::gpu_file::{gpu_file, is_system};
-use gpustub_check::{ContainerKind, FlawKind};
+use gpustub_check::{ContainerKind, FlawKind, Member};
 use gpustub_core::diag::{has_errors, listing};
 use gpustub_repair::StubPlan;
 use gpustub_repair::libraries::has_data;
@@ -180,12 +180,22 @@ fn functions(stub: &StubPlan) -> String {
 }
 
 /// Reason why nothing is edited.
-fn reason_to_copy(repair: &PlannedRepair) -> &'static str {
-    if repair.plan.kept.is_empty() {
-        "no GPU library to replace"
-    } else {
-        "it brings its GPU libraries"
+fn reason_to_copy(repair: &PlannedRepair) -> String {
+    if !repair.plan.kept.is_empty() {
+        return "it brings its GPU libraries".to_owned();
     }
+    let members = repair.input.package.members.iter();
+    let stubs: BTreeSet<&str> = members
+        .map(Member::file_name)
+        .filter(|name| is_stub_file(name))
+        .collect();
+    if stubs.is_empty() {
+        return "no GPU library to replace".to_owned();
+    }
+    format!(
+        "repaired before, with {}; other options are for the original",
+        listing(&Vec::from_iter(stubs))
+    )
 }
 
 /// Notes the files of a directory that the output does not have.
