@@ -14,7 +14,7 @@ use std::num::NonZeroUsize;
 use std::thread;
 
 use gpustub_check::gpu_file::{gpu_file, is_system};
-use gpustub_check::{ContainerKind, FlawKind, Member};
+use gpustub_check::{ContainerKind, FlawKind};
 use gpustub_core::diag::{has_errors, listing};
 use gpustub_repair::StubPlan;
 use gpustub_repair::libraries::has_data;
@@ -184,9 +184,11 @@ fn reason_to_copy(repair: &PlannedRepair) -> String {
     if !repair.plan.kept.is_empty() {
         return "it brings its GPU libraries".to_owned();
     }
-    let members = repair.input.package.members.iter();
-    let stubs: BTreeSet<&str> = members
-        .map(Member::file_name)
+    // A program is repaired without the stub library that an earlier repair put beside it.
+    let images = repair.input.package.all_images();
+    let needed = images.flat_map(|image| image.needed());
+    let stubs: BTreeSet<&str> = needed
+        .map(String::as_str)
         .filter(|name| is_stub_file(name))
         .collect();
     if stubs.is_empty() {

@@ -117,6 +117,15 @@ fn a_repaired_wheel_is_copied() {
     assert_eq!(fs::read(first).unwrap(), fs::read(second).unwrap());
     let (_, err) = ends(101, directory, &["repair", &repaired, "--out-dir", "out1"]);
     assert!(err.contains("would replace the original"), "{err}");
+
+    image(directory, "libuser.so", COUNT, &["-shared"]);
+    ends(0, directory, &["repair", "libuser.so", "--out-dir", "once"]);
+    let again = ["repair", "once/libuser.so", "--out-dir", "twice"];
+    let (_, err) = ends(0, directory, &again);
+    assert!(
+        err.contains("Copied twice/libuser.so: repaired before, with libgpustub_"),
+        "{err}"
+    );
 }
 
 #[test]
