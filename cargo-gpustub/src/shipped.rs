@@ -30,9 +30,14 @@ pub fn look_up(names: &[String]) -> (Vec<&'static Library>, Vec<Diagnostic>) {
 /// The error for a name that is not an id: it may be a file name, or a library without stubs.
 fn unknown_library(name: &str) -> Diagnostic {
     let error = Diagnostic::error(&UNKNOWN_LIBRARY, format!("unknown library `{name}`"));
-    if let Some(GpuFile { stem, library, .. }) = gpu_file::named_library(name) {
-        if let Some(library) = library {
+    if let Some(file) = gpu_file::named_library(name) {
+        if let Some(library) = file.library {
             return error.help(format!("did you mean `{}`?", library.id));
+        }
+        let GpuFile { stem, is_cxx, .. } = file;
+        if is_cxx {
+            let message = format!("lib{stem} has no stubs: its interface is C++ classes");
+            return Diagnostic::error(&UNKNOWN_LIBRARY, message).help("link it as before");
         }
         let id = stem.to_ascii_lowercase();
         let message = format!("lib{stem} has no stubs: gpustub has no list of its functions");

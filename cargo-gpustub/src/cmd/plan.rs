@@ -2,6 +2,7 @@
 
 mod archive;
 mod device_link;
+mod features;
 mod modules;
 mod text;
 
@@ -33,6 +34,7 @@ use crate::cli::{self, PlanFormat};
 use crate::state::plan_errors;
 use archive::ArchiveJson;
 use device_link::LinkPlanJson;
+use features::TableOff;
 use modules::ModuleJson;
 use text::{not_shown, row};
 
@@ -87,7 +89,9 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
             let mut text = String::new();
             for package in &packages {
                 let modules = modules::of_package(&device_graph, package.index);
-                describe(&mut text, package, &modules);
+                let enabled = &graph.features[package.index];
+                let off = features::tables_off(&package.declared.manifest, enabled, &target);
+                describe(&mut text, package, &modules, &off, &workspace);
             }
             describe_device_links(&mut text, &links);
             shell.data(text)?;
@@ -168,7 +172,13 @@ fn describe_device_links(text: &mut String, links: &LinkPlan<'_>) {
 }
 
 /// Appends the lines of a package.
-fn describe(text: &mut String, package: &PackagePlan<'_>, modules: &[&Module]) {
+fn describe(
+    text: &mut String,
+    package: &PackagePlan<'_>,
+    modules: &[&Module],
+    off: &[TableOff<'_>],
+    workspace: &Workspace,
+) {
     let PackagePlan { declared, plan, .. } = package;
     let _ = writeln!(
         text,
@@ -198,8 +208,10 @@ fn describe(text: &mut String, package: &PackagePlan<'_>, modules: &[&Module]) {
     for module in modules {
         modules::describe(text, module);
     }
+    features::describe(text, off, package.package, workspace);
     let has_stubs = plan.libraries.iter().any(|library| library.stubbed);
-    if !has_stubs && plan.required.is_empty() && package.archives.is_empty() && modules.is_empty() {
+    let has_tables = !package.archives.is_empty() || !modules.is_empty() || !off.is_empty();
+    if !has_stubs && plan.required.is_empty() && !has_tables {
         let _ = writeln!(text, "  no stubs for {} in {FILE}", plan.target.triple);
     }
 }

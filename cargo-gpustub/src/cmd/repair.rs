@@ -180,12 +180,24 @@ fn functions(stub: &StubPlan) -> String {
 }
 
 /// Reason why nothing is edited.
-fn reason_to_copy(repair: &PlannedRepair) -> &'static str {
-    if repair.plan.kept.is_empty() {
-        "no GPU library to replace"
-    } else {
-        "it brings its GPU libraries"
+fn reason_to_copy(repair: &PlannedRepair) -> String {
+    if !repair.plan.kept.is_empty() {
+        return "it brings its GPU libraries".to_owned();
     }
+    // A program is repaired without the stub library that an earlier repair put beside it.
+    let images = repair.input.package.all_images();
+    let needed = images.flat_map(|image| image.needed());
+    let stubs: BTreeSet<&str> = needed
+        .map(String::as_str)
+        .filter(|name| is_stub_file(name))
+        .collect();
+    if stubs.is_empty() {
+        return "no GPU library to replace".to_owned();
+    }
+    format!(
+        "repaired before, with {}; other options are for the original",
+        listing(&Vec::from_iter(stubs))
+    )
 }
 
 /// Notes the files of a directory that the output does not have.

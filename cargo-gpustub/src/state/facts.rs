@@ -67,6 +67,7 @@ pub fn gather<'a>(
     selected: &[&Package],
     texts: &Texts,
 ) -> WorkspaceFacts<'a> {
+    let members = workspace.members();
     let mut crates: IndexVec<CrateId, Crate<'a>> = IndexVec::new();
     for (index, package) in graph.packages.ids().zip(&graph.packages) {
         crates.push(Crate {
@@ -77,6 +78,7 @@ pub fn gather<'a>(
                 .as_ref()
                 .map(|declared| &declared.manifest),
             checked: selected.iter().any(|chosen| chosen.id == package.id),
+            member: members.iter().any(|member| member.id == package.id),
             linked: is_linked(package),
             dependencies: (graph.nodes[index].dependencies.iter())
                 .map(|&dependency| crate_id(dependency))

@@ -236,6 +236,20 @@ fn action_and_hooks_run() {
     let (code, output) = action("");
     assert!(output.contains("::error file=demo/"), "{output}");
     assert_eq!(code, Some(1), "{output}");
+    // The upload of SARIF documents reads paths as the service does, from the root of the repository.
+    let sarif = check.replace("--message-format github", "--message-format sarif");
+    let repository = work.path().display();
+    let exports = format!("export RUNNER_TEMP='{repository}' GITHUB_WORKSPACE='{repository}'");
+    for (files, uri) in [
+        ("", "demo/GpuStub.toml"),
+        ("dist/*.whl", "demo/dist/demo-1.0-py3-"),
+    ] {
+        let command = format!("{exports}; OPTIONS='' FILES='{files}'; {sarif}");
+        let (code, output) = shell(&directory, &command);
+        assert!(output.contains(&format!("\"uri\": \"{uri}")), "{output}");
+        assert!(!output.contains("\"uri\": \"GpuStub.toml"), "{output}");
+        assert_eq!(code, Some(1), "{output}");
+    }
     for hook in &hooks {
         let (code, output) = shell(&directory, hook);
         assert_eq!(code, Some(1), "{hook}: {output}");
@@ -294,8 +308,68 @@ fn a_job_serves_all_members() {
     assert!(err.contains("select one with `-p`"), "{err}");
     write(&root.join("demo"), "GpuStub.toml", "schema = 1\n");
     ends(0, &root, &job);
-    assert!(root.join(".github/workflows/gpustub.yml").exists());
+    let file = root.join(".github/workflows/gpustub.yml");
+    fs::remove_file(&file).unwrap();
     assert!(!root.join("other/GpuStub.toml").exists());
+    // A selected package gets a file, whatever the others have, and keeps the one that it has.
+    let selected = |name| [&job[..], &["-p", name]].concat();
+    let (_, err) = ends(0, &root, &selected("demo"));
+    assert!(!err.contains("next:"), "{err}");
+    fs::remove_file(&file).unwrap();
+    let (_, err) = ends(0, &root, &selected("other"));
+    assert!(err.contains("Created other/GpuStub.toml"), "{err}");
+    assert!(
+        err.contains("next: `cargo gpustub add -p other <library>`"),
+        "{err}"
+    );
+    assert!(file.exists());
+}
+
+/// A job for a project in C, whose GpuStub.toml is beside no Cargo.toml.
+#[test]
+fn jobs_of_projects_without_cargo_run() {
+    let work = tempfile::tempdir().unwrap();
+    let directory = work.path().join("demo");
+    fs::create_dir_all(&directory).unwrap();
+    fs::create_dir(work.path().join(".git")).unwrap();
+    for (service, file, key) in [
+        ("github", ".github/workflows/gpustub.yml", "- run: "),
+        ("gitlab", ".gitlab-ci.yml", "- "),
+    ] {
+        let job = ["init", "--ci", service];
+        let (_, err) = ends(101, &directory, &job);
+        assert!(
+            err.contains("write the line `schema = 1` to GpuStub.toml first"),
+            "{err}"
+        );
+        let text = "schema = 1\n[stub.cudart]\nheader-version = \"13\"\n";
+        write(&directory, "GpuStub.toml", text);
+        ends(0, &directory, &job);
+        let (_, err) = ends(101, &directory, &["init"]);
+        assert!(err.contains("GpuStub.toml` already exists"), "{err}");
+        let text = fs::read_to_string(work.path().join(file)).unwrap();
+        assert!(
+            text.contains("working-directory: demo\n") || text.contains("cd demo\n"),
+            "{text}"
+        );
+        assert!(
+            !text.contains("sync") && !text.contains("--build"),
+            "{text}"
+        );
+        let lines = text.lines().map(|line| line.trim_start());
+        // The commands in comments check the program that the project builds.
+        let commands = lines.map(|line| line.trim_start_matches("# "));
+        let commands = commands.filter_map(|line| line.strip_prefix(key));
+        let commands = Vec::from_iter(commands.filter(|line| line.contains("cargo gpustub ")));
+        assert_eq!(commands.len(), 2, "{text}");
+        write(&directory, "program.c", "int main(void) { return 0; }\n");
+        cc(&directory, &["-o", "program", "program.c"]);
+        for command in commands {
+            let (code, output) = shell(&directory, command);
+            assert_eq!(code, Some(0), "{command}: {output}");
+        }
+        fs::remove_file(directory.join("GpuStub.toml")).unwrap();
+    }
 }
 
 #[test]

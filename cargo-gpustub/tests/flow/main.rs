@@ -29,6 +29,7 @@ mod own_headers;
 mod refusals;
 mod renames;
 mod repair;
+mod repair_advice;
 mod repair_again;
 mod repair_data;
 mod repair_directory;

@@ -42,7 +42,9 @@ fn a_package_has_its_own_features() {
     }
     // Code that only other packages enable in `base` is not in its own plan.
     let (out, _) = ends(0, directory, &["plan", "-p", "base"]);
-    assert!(!out.contains("extra") && !out.contains("more"), "{out}");
+    let (tables, links) = out.split_once("device links\n").unwrap();
+    assert!(tables.contains("device-link.more: off"), "{out}");
+    assert!(!links.contains("more") && !out.contains("extra"), "{out}");
     // Together, and without a selection, they have the code that each enables.
     let (out, _) = ends(0, directory, &["plan", "-p", "two", "-p", "none"]);
     assert_eq!(linked_libraries("none", &out), "base extra");

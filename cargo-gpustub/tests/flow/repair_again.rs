@@ -88,6 +88,47 @@ fn a_further_stub_library_has_another_name() {
 }
 
 #[test]
+fn a_repaired_wheel_is_copied() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    cudart(directory, "12");
+    image(directory, "content/acme/_core.so", COUNT, &["-shared"]);
+    fs::remove_file(directory.join("content/acme/_core.so.c")).unwrap();
+    wheel(directory, &[]);
+    ends(0, directory, &["repair", NAME, "--out-dir", "out1"]);
+    let repaired = format!("out1/{NAME}");
+    for (options, verb, path) in [
+        (&["--dry-run"][..], "Copying", &repaired),
+        (&[], "Copied", &format!("out2/{NAME}")),
+        (
+            &["--header-version", "11"],
+            "Copied",
+            &format!("out2/{NAME}"),
+        ),
+    ] {
+        let words = ["repair", &repaired, "--out-dir", "out2"];
+        let (_, err) = ends(0, directory, &[&words[..], options].concat());
+        let line = format!(
+            "{verb} {path}: repaired before, with libgpustub_acme_1_0.so; other options are for the original\n"
+        );
+        assert!(err.ends_with(&line), "{err}");
+    }
+    let [first, second] = ["out1", "out2"].map(|out| directory.join(out).join(NAME));
+    assert_eq!(fs::read(first).unwrap(), fs::read(second).unwrap());
+    let (_, err) = ends(101, directory, &["repair", &repaired, "--out-dir", "out1"]);
+    assert!(err.contains("would replace the original"), "{err}");
+
+    image(directory, "libuser.so", COUNT, &["-shared"]);
+    ends(0, directory, &["repair", "libuser.so", "--out-dir", "once"]);
+    let again = ["repair", "once/libuser.so", "--out-dir", "twice"];
+    let (_, err) = ends(0, directory, &again);
+    assert!(
+        err.contains("Copied twice/libuser.so: repaired before, with libgpustub_"),
+        "{err}"
+    );
+}
+
+#[test]
 fn no_file_is_added_twice() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();

@@ -104,7 +104,7 @@ fn a_program_runs_with_and_without_the_library() {
     ];
     let (_, err) = ends(0, directory, &again);
     for part in [
-        "no GPU library to replace",
+        "repaired before, with libgpustub_app_",
         "note: no file needs `acme` (libacme.so.3)",
     ] {
         assert!(err.contains(part), "{part}: {err}");

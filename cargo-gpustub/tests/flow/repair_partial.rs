@@ -110,6 +110,17 @@ fn images_with_an_unknown_library_are_repaired_in_part() {
         fs::read(directory.join("both/libonly.so")).unwrap(),
         original
     );
+    // Once more: the others are repaired already.
+    let (_, err) = ends(
+        0,
+        directory,
+        &["repair", "both", "--partial", "--out-dir", "again"],
+    );
+    assert!(err.contains("`libonly.so` stays as it is"), "{err}");
+    assert!(
+        err.contains("Copied again/both: repaired before, with libgpustub_"),
+        "{err}"
+    );
 }
 
 /// A vendor's library of the package needs what the package lacks: a partial repair leaves it to the image, from which the

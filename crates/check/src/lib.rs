@@ -17,6 +17,7 @@ pub mod package;
 pub mod platform_tag;
 pub mod policy;
 pub mod read;
+pub mod remedy;
 mod rule;
 mod rules;
 pub mod search_dirs;

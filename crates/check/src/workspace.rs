@@ -36,6 +36,8 @@ pub struct Crate<'a> {
     pub manifest: Option<&'a Manifest>,
     /// Whether the package is a workspace member that the run checks.
     pub checked: bool,
+    /// Whether the package is a workspace member: `cargo gpustub add -p` accepts it.
+    pub member: bool,
     /// Whether the linker links a program, or a library for other languages than Rust, from it.
     pub linked: bool,
     /// Crates that the package's own code links; no build scripts, no procedural macros.

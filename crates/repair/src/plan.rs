@@ -21,6 +21,7 @@ use gpustub_image::{Error, ImageFormat};
 use crate::candidates::is_candidate;
 use crate::kept::KeptLibraries;
 use crate::libraries::Requirement;
+use crate::names::is_stub_file;
 use crate::package_plan::{Inspections, PackagePlan, PlanOptions, unsupported};
 use decide::{Decision, decide};
 use passed_on::PassedOn;
@@ -149,9 +150,12 @@ impl Context<'_> {
             &mut refusals,
         );
         let mut diagnostics = Vec::new();
+        // An earlier repair has edited the others.
+        let mut images = package.all_images();
+        let is_repaired = images.any(|image| image.needed().iter().any(|name| is_stub_file(name)));
         for (id, refusal) in refusals {
             let path = &self.graph.image(id).member.path;
-            let is_unrelated = refusal.is_unrelated && !decisions.is_empty();
+            let is_unrelated = refusal.is_unrelated && (is_repaired || !decisions.is_empty());
             let mut diagnostic = if is_unrelated && self.options.is_partial {
                 let reason = format!("stays as it is: it {}", refusal.reason);
                 unsupported(package, path, Level::Warning, &reason)

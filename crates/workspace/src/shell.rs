@@ -125,7 +125,7 @@ impl Shell {
                     let _ = writeln!(self.err, "{}", report::short::render(diagnostic, sources));
                 }
                 MessageFormat::Json => self.json(&report::json::finding(diagnostic, sources))?,
-                MessageFormat::Sarif => self.sarif.add(diagnostic, sources),
+                MessageFormat::Sarif => self.sarif.add(diagnostic, sources, &directory),
                 MessageFormat::Github => {
                     let mut line = report::github::render(diagnostic, sources, &directory);
                     line.push('\n');

@@ -11,7 +11,7 @@ use gpustub_tests::elf::needed;
 use gpustub_tests::scratch::scratch;
 use gpustub_tests::{Result, repository};
 
-use super::{FORMS, export, forced_header, generate, works};
+use super::{FORMS, drops_unused_stubs, export, forced_header, generate, works};
 
 /// Configures a project of `tests/exports` into `dir/build`, from scratch.
 fn configure(dir: &Path, project: &str, options: &[String]) -> Result<Ran> {
@@ -103,6 +103,7 @@ fn cmake_finds_the_package() -> Result<()> {
             ],
         )?;
         works(&dir.path().join("build/program"), "0").map_err(|e| format!("{form:?}: {e:?}"))?;
+        drops_unused_stubs(&dir.path().join("build/build.ninja"), form)?;
     }
     Ok(())
 }

@@ -26,6 +26,15 @@ const FORMS: [&[&str]; 4] = [
     &["--sources-only", "--type=shared"],
 ];
 
+/// Checks that a build links static stubs, and only these, with the option that drops unused ones.
+fn drops_unused_stubs(ninja: &Path, form: &[&str]) -> Result<()> {
+    let has_option = fs::read_to_string(ninja)?.contains("-Wl,--gc-sections");
+    if has_option == form.contains(&"--type=shared") {
+        return Err(format!("{form:?}: --gc-sections: {has_option}").into());
+    }
+    Ok(())
+}
+
 /// Stubs for three libraries in the directory `stubs` of `dir`.
 fn generate(dir: &Path, options: &[&str]) -> Result<PathBuf> {
     let first = dir.join("generated here");

@@ -10,7 +10,7 @@ use gpustub_tests::nvcc::TOOLKIT_13;
 use gpustub_tests::scratch::scratch;
 use gpustub_tests::{Result, repository};
 
-use super::{FORMS, export, forced_header, generate, works};
+use super::{FORMS, drops_unused_stubs, export, forced_header, generate, works};
 
 #[test]
 #[ignore = "needs Meson and NVRTC: ./tests/run"]
@@ -38,6 +38,7 @@ fn meson_builds_the_subproject() -> Result<()> {
         reported.expect_in_order(&["gpustub-cuda found: YES 0.1.0 (overridden)"])?;
         succeed(Command::new("ninja").arg("-C").arg(project.join("build")))?;
         works(&project.join("build/program"), "0").map_err(|e| format!("{form:?}: {e:?}"))?;
+        drops_unused_stubs(&project.join("build/build.ninja"), form)?;
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use gpustub_tests::{Result, repository};
 use crate::host::Host;
 
 /// Words here and on Windows.
-const COMMANDS: [(&str, &str); 24] = [
+const COMMANDS: [(&str, &str); 25] = [
     ("--version", "--version"),
     ("help check", "help check"),
     ("explain tag-denied-symbol", "explain tag-denied-symbol"),
@@ -64,6 +64,10 @@ const COMMANDS: [(&str, &str); 24] = [
         "repair wheels/nvidia_cuda_runtime_cu12-12.9.79-py3-none-win_amd64.whl --out-dir out/repaired",
         r"repair wheels\nvidia_cuda_runtime_cu12-12.9.79-py3-none-win_amd64.whl --out-dir out\repaired",
     ),
+    (
+        "repair --partial wheels/bitsandbytes-0.50.2-py3-none-win_amd64.whl --out-dir out/repaired",
+        r"repair --partial wheels\bitsandbytes-0.50.2-py3-none-win_amd64.whl --out-dir out\repaired",
+    ),
 ];
 
 /// The same words, after `strip -g all.a`.
@@ -82,7 +86,7 @@ fn write_inputs(dir: &Path) -> Result<()> {
     for name in ["wheels", "bin", "layers"] {
         fs::create_dir(dir.join(name))?;
     }
-    for name in ["windows-cudart", "cudart"] {
+    for name in ["windows-cudart", "windows-bitsandbytes", "cudart"] {
         let wheel = only_entry(&component(&format!("wheels-check/{name}"))?)?;
         fs::copy(
             &wheel,
@@ -169,10 +173,48 @@ fn compare(host: &Host, here: &Path, commands: &[(&str, &str)]) -> Result<()> {
     Ok(())
 }
 
+/// A machine without Rust and without a C compiler.
+#[test]
+#[ignore = "downloads a standard library: tests/run --all"]
+fn heavy_missing_tools_are_named() -> Result<()> {
+    let host = Host::new()?;
+    fs::create_dir(host.dir().join("wheels"))?;
+    let name = "bitsandbytes-0.50.2-py3-none-win_amd64.whl";
+    let wheel = format!("wheels/{name}");
+    let component = component("wheels-check/windows-bitsandbytes")?;
+    fs::copy(component.join(name), host.dir().join(&wheel))?;
+    let repair = ["repair", "--partial", &wheel, "--out-dir", "out"];
+    for (words, message, help) in [
+        (
+            &["sync"][..],
+            "could not run `cargo metadata`: program not found",
+            "install Rust",
+        ),
+        (
+            &["init"],
+            "could not run `cargo metadata`: program not found",
+            "install Rust",
+        ),
+        (
+            &repair,
+            "no C compiler for x86_64-pc-windows-gnu",
+            "install one: MSYS2",
+        ),
+    ] {
+        let ran = host.gpustub(words)?;
+        let expected = [format!("error: {message}"), format!("help: {help}")];
+        let is_named = expected.iter().all(|text| ran.stderr.contains(text));
+        if ran.status.code() != Some(101) || !is_named {
+            return Err(ran.error(&format!("not {expected:?}")));
+        }
+    }
+    Ok(())
+}
+
 #[test]
 #[ignore = "downloads a standard library: tests/run --all"]
 fn heavy_commands_print_and_write_the_same() -> Result<()> {
-    let (host, here) = (Host::new()?, scratch()?);
+    let (host, here) = (Host::new()?.with_c_compiler()?, scratch()?);
     let dirs = [host.dir(), here.path()];
     for dir in dirs {
         write_inputs(dir)?;

@@ -5,19 +5,12 @@ use gpustub_core::code;
 use gpustub_core::library::Role;
 use gpustub_core::manifest::RuleLevel;
 
-use crate::evidence::{is_found_as, is_from_vendor};
+use crate::evidence::is_from_vendor;
 use crate::gpu_file::{GpuFile, gpu_file};
 use crate::package::PackageImage;
+use crate::remedy::{is_in_package, remedy};
 use crate::rule::{Check, Findings, Rule};
 use crate::wheel::WheelMetadata;
-
-/// Help for images that need GPU libraries.
-pub const USE_STUBS: &str =
-    "link the gpustub stubs instead, or edit the finished file with `cargo gpustub repair`";
-
-/// Help for images of Windows that import from GPU libraries.
-const USE_STUBS_OF_WINDOWS: &str = "link the gpustub stubs for Windows instead (`cargo gpustub add`, or `export stubs` without \
-     cargo), edit the finished file with `cargo gpustub repair FILE`, or require the wheel that has the DLL";
 
 pub static NEEDED_TOOLKIT: Rule = Rule {
     code: code!(
@@ -63,35 +56,27 @@ fn report_missing(
         .and_then(WheelMetadata::from_package);
     let is_required = |name: &str| wheel.as_ref().is_some_and(|wheel| wheel.requires_dll(name));
     // The complete list: each library needs a table in GpuStub.toml.
-    let missing: Vec<String> = image
+    let missing: Vec<&str> = image
         .needed()
         .iter()
+        .map(String::as_str)
         .filter(|name| gpu_file(name).is_some_and(|gpu| is_covered(&gpu)))
-        .filter(|name| {
-            let mut images = image.package.all_images();
-            !images.any(|candidate| is_found_as(&candidate, name)) && !is_required(name)
-        })
-        .map(|name| format!("`{name}`"))
+        .filter(|name| !is_in_package(image, name) && !is_required(name))
         .collect();
-    let (table, help) = if image.is_pe() {
-        ("import table", USE_STUBS_OF_WINDOWS)
+    let table = if image.is_pe() {
+        "import table"
     } else {
-        ("DT_NEEDED", USE_STUBS)
+        "DT_NEEDED"
     };
     let verb = match missing.len() {
         0 => return,
         1 => "is",
         _ => "are",
     };
-    findings.on_image(
-        rule,
-        image,
-        format!(
-            "fails to start where {} {verb} missing ({table})",
-            missing.join(", ")
-        ),
-        help,
-    );
+    let names: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
+    let names = names.join(", ");
+    let message = format!("fails to start where {names} {verb} missing ({table})");
+    findings.on_image(rule, image, message, &remedy(image, &missing));
 }
 
 /// Whether the library is one of ROCm's run times, which are installed with the driver.

@@ -10,8 +10,8 @@ use gpustub_image::ImageKind;
 use crate::gpu_file::gpu_file;
 use crate::package::{Package, PackageImage};
 use crate::platform_tag::{Tag, machine_in_tag};
+use crate::remedy::remedy;
 use crate::rule::{Check, Findings, Rule};
-use crate::rules::linkage::USE_STUBS;
 use crate::search_dirs::{LoadedLibraries, SearchDir, resolve_entry};
 use crate::wheel::{NvidiaWheel, WheelMetadata, normalized, project_providing};
 
@@ -220,7 +220,7 @@ fn advice(image: &PackageImage<'_>, names: &[&str], wheel: &WheelMetadata) -> St
         }
     }
     if names.iter().all(|name| gpu_file(name).is_some()) {
-        return USE_STUBS.into();
+        return remedy(image, names);
     }
     if let Some(project) = image
         .runpath()

@@ -14,14 +14,15 @@ pub fn compiler(target: &Target, cross: bool) -> String {
     if !cross {
         return native_compiler(target);
     }
-    if target.os == "windows" && target.triple.ends_with("-gnu") {
+    if target.os == "windows" && target.triple.ends_with("-gnu") && !cfg!(windows) {
         let arch = target.arch.replace("_", "-");
         return format!(
             "install mingw-w64: Debian, Ubuntu: apt install gcc-mingw-w64-{arch}; Fedora: dnf install mingw64-gcc; \
              or set CC_{variable}"
         );
     }
-    if target.os != "linux" || target.env != "gnu" {
+    // No package of a distribution is for a host of Windows.
+    if target.os != "linux" || target.env != "gnu" || cfg!(windows) {
         return format!("install one for that system, and set CC_{variable} to it");
     }
     let short = match target.arch.as_str() {

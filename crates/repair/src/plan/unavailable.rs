@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use gpustub_check::evidence::is_from_vendor;
+use gpustub_check::remedy::WithoutStubs;
 use gpustub_check::{ImageId, LoadGraph};
 use gpustub_core::diag::listing;
-use gpustub_core::library::Role;
 use gpustub_image::edit::Inspection;
 
 use super::refusal::Refusal;
@@ -31,14 +31,14 @@ pub fn unavailable_libraries(
         let pronoun = if unknown.len() == 1 { "it" } else { "them" };
         let mut refusal = requires_installed(reason, &unknown, pronoun);
         let files: Vec<_> = unknown.iter().filter_map(|name| known.file(name)).collect();
-        refusal = if files.iter().all(|file| file.role == Role::Loader) {
-            refusal.or("a package may bring a loader, which auditwheel or delvewheel copies")
-        } else if files.iter().any(|file| file.is_cxx) {
-            refusal.or("stubs cannot replace C++ classes")
-        } else {
-            refusal.or(&format!(
+        refusal = match WithoutStubs::of(&files) {
+            WithoutStubs::Loaders => {
+                refusal.or("a package may bring a loader, which auditwheel or delvewheel copies")
+            }
+            WithoutStubs::Classes => refusal.or("stubs cannot replace C++ classes"),
+            WithoutStubs::Functions => refusal.or(&format!(
                 "`--library NAME=path/to/{first}` makes stubs of its functions"
-            ))
+            )),
         };
         refusals.push(refusal);
     }

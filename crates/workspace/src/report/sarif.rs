@@ -12,7 +12,8 @@ use super::{Sources, level_name};
 use crate::codes;
 use crate::error::Error;
 
-/// Base of relative locations: the directory that the command runs in.
+/// Base of relative locations: the root of the repository, if the CI service names it, else the directory that the
+/// command runs in.
 const BASE: &str = "SRCROOT";
 
 /// The results of a run.
@@ -24,11 +25,11 @@ pub struct Run {
 }
 
 impl Run {
-    /// Adds a finding.
-    pub fn add(&mut self, diagnostic: &Diagnostic, sources: &Sources) {
+    /// Adds a finding. Relative paths begin in `directory`.
+    pub fn add(&mut self, diagnostic: &Diagnostic, sources: &Sources, directory: &str) {
         self.rules.insert(diagnostic.code.id, diagnostic.code);
         self.results
-            .push((diagnostic.code.id, result(diagnostic, sources)));
+            .push((diagnostic.code.id, result(diagnostic, sources, directory)));
     }
 
     /// Adds the reason why the command could not run.
@@ -66,7 +67,7 @@ impl Run {
                 }],
                 "columnKind": "unicodeCodePoints",
                 "originalUriBaseIds": { BASE: {
-                    "description": { "text": "the directory that the command ran in" },
+                    "description": { "text": "the root of the repository (GITHUB_WORKSPACE), or the directory that the command ran in" },
                 } },
                 "results": results,
             }],
@@ -92,7 +93,7 @@ fn rule(code: &Code) -> Value {
     })
 }
 
-fn result(diagnostic: &Diagnostic, sources: &Sources) -> Value {
+fn result(diagnostic: &Diagnostic, sources: &Sources, directory: &str) -> Value {
     let text = with_help(&diagnostic.message, diagnostic.help.as_deref());
     let origin = diagnostic.origin.as_ref();
     let file = origin.map(Origin::display).unwrap_or_default();
@@ -104,7 +105,7 @@ fn result(diagnostic: &Diagnostic, sources: &Sources) -> Value {
         "partialFingerprints": { "finding/v1": fingerprint(diagnostic.code.id, &file, &diagnostic.message) },
     });
     if let Some(origin) = origin {
-        let mut physical = json!({ "artifactLocation": artifact(&origin.file) });
+        let mut physical = json!({ "artifactLocation": artifact(directory, &origin.file) });
         if let Some(text) = sources.get(&*file) {
             let LineColumn { line, column } = line_column(text, origin.span.start);
             let LineColumn {
@@ -142,8 +143,8 @@ fn fingerprint(id: &str, file: &str, message: &str) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Location of a file: relative to [`BASE`], or an absolute `file` URI.
-fn artifact(path: &str) -> Value {
+/// Location of a file in a directory of [`BASE`], or an absolute `file` URI.
+fn artifact(directory: &str, path: &str) -> Value {
     if Path::new(path).has_root() {
         // RFC 8089, appendix E.2: the drive is the first segment.
         let uri = match path.split_once(":/") {
@@ -153,7 +154,7 @@ fn artifact(path: &str) -> Value {
         return json!({ "uri": format!("file:///{uri}") });
     }
     let path = path.strip_prefix("./").unwrap_or(path);
-    json!({ "uri": encoded(path), "uriBaseId": BASE })
+    json!({ "uri": encoded(&format!("{directory}{path}")), "uriBaseId": BASE })
 }
 
 /// A path in a URI (RFC 3986: characters that are neither unreserved nor `/` are percent-encoded).
@@ -178,7 +179,7 @@ mod tests {
 
     fn first(diagnostic: &Diagnostic, sources: &Sources) -> Value {
         let mut run = Run::default();
-        run.add(diagnostic, sources);
+        run.add(diagnostic, sources, "");
         run.document()["runs"][0].clone()
     }
 
@@ -230,7 +231,7 @@ mod tests {
     fn every_result_finds_its_rule() {
         let mut run = Run::default();
         for code in [&UNKNOWN_KEY, &IO_ERROR, &UNKNOWN_KEY] {
-            run.add(&Diagnostic::error(code, "x"), &Sources::new());
+            run.add(&Diagnostic::error(code, "x"), &Sources::new(), "");
         }
         let run = &run.document()["runs"][0];
         for result in run["results"].as_array().unwrap() {

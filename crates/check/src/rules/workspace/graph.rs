@@ -135,14 +135,57 @@ fn unstubbed_library(workspace: &WorkspaceFacts<'_>, findings: &mut Findings) {
             let directories = listing(&linked.directories);
             message += &format!("; its build script searches {directories}");
         }
-        let mut finding = crate_finding(&UNSTUBBED_LIBRARY, krate, message).help(format!(
-            "declare the library: `cargo gpustub add -p {owner} {library_id}`"
-        ));
+        let mut finding = crate_finding(&UNSTUBBED_LIBRARY, krate, message)
+            .help(declaration_help(workspace, krate, owner, library_id));
         if let Some(origin) = linked.and_then(|library| library.origin.clone()) {
             finding.origin = Some(origin);
         }
         findings.push(finding);
     }
+}
+
+/// Command that declares a library that a crate links: in the crate itself, whose dependents then need no table, if it
+/// belongs to the workspace, else in the package that owns the program.
+fn declaration_help(
+    workspace: &WorkspaceFacts<'_>,
+    krate: &Crate<'_>,
+    owner: &str,
+    library_id: &str,
+) -> String {
+    let package = if krate.member { &krate.name } else { owner };
+    let command = format!("cargo gpustub add -p {package} {library_id}");
+    let library = Library::builtin(library_id);
+    let newest_major = library.and_then(newest_header_major);
+    let family = library.and_then(Library::toolkit_family);
+    // Of the crate's own bindings, else of others in the workspace, whose version must agree.
+    let crates = std::iter::once(krate).chain(workspace.crates.iter());
+    let known = (crates.flat_map(header_uses))
+        .find_map(|(known, header)| (Some(known) == family).then_some(header.version));
+    let command = match (known, newest_major) {
+        (_, None) => format!("`{command}`"),
+        (Some(version), _) => format!("`{command} --header-version {version}`"),
+        (None, Some(major)) => format!(
+            "`{command} --header-version {major}`, with the version of the headers that `{}` is compiled against",
+            krate.name
+        ),
+    };
+    let help = format!("declare the library in `{package}`: {command}");
+    if krate.member {
+        return help;
+    }
+    format!(
+        "{help}; the author of `{}` can declare it there instead",
+        krate.name
+    )
+}
+
+/// Newest major of the headers of a library whose stubs depend on them.
+fn newest_header_major(library: &Library) -> Option<u32> {
+    let mut names = library.abi.names();
+    let depends =
+        !library.family.is_empty() || names.any(|name| library.abi.depends_on_headers(name));
+    let majors = library.majors("linux");
+    majors.first().copied().filter(|_| depends)
 }
 
 /// Libraries that crates link without a stub in the closure of an image, by crate and id of the library, with the
