@@ -1,13 +1,15 @@
 /* internal.h: declarations shared by the files of the run time.
  *
- * Synchronization of threads (no lock is ever held, so a fork or a constructor that calls back is
+ * Synchronization of threads (the run time has no lock, so a fork or a constructor that calls back is
  * harmless):
  *   1. search: each thread that finds a library unsettled creates a separate result;
  *   2. publish: one result per library wins a compare-and-swap and is never changed; only a provisional one is
  *      replaced, in the same way; all are freed only when the image is closed (unload.c);
  *   3. replay: one thread replays the registrations of start-up code (hook.c); others wait;
  *   4. bind: every such thread writes the slots from the winning result, that is, the same values;
- *   5. protect: when all libraries are bound and no thread is in 4, the slots become read-only.
+ *   5. protect: slots are in pages that the loader made read-only. With glibc, 4 opens them for its stores,
+ *      under the loader's lock, and closes them (IMAGE_IS_LOCKED). Elsewhere it opens them, and they become
+ *      read-only when all libraries are bound and no thread is in 4.
  * The wait in 3 is the only one, and a child of a fork does not wait. */
 #ifndef GPUSTUB_INTERNAL_H
 #define GPUSTUB_INTERNAL_H

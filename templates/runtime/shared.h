@@ -8,9 +8,9 @@
  * static, and is dropped with the entry points that used it. So what runs is one run time, over the parts
  * of all objects.
  *
- * Names with external linkage start with gpustub1_: the 1 is the version of this interface, which
- * comprises the structs of this file, `struct library_state` and `struct family`, and the entry points. A
- * link with another version fails (elf_table.h). All other names belong to the one translation unit of
+ * Names with external linkage start with gpustub1_. A link with another version of this interface, which
+ * comprises the structs of this file, `struct library_state` and `struct family`, the entry points, and the
+ * pages of the slots, fails by a mark (elf_table.h). All other names belong to the one translation unit of
  * runtime.c, and have no prefix. */
 #ifndef GPUSTUB_SHARED_H
 #define GPUSTUB_SHARED_H
@@ -55,7 +55,7 @@ struct slot_info {
 struct part {
     const struct library *library;  /* NULL: a placeholder */
     struct slot *first, *last;      /* bounds of the slots; equal if there are none */
-    char *pages_first, *pages_last; /* bounds of the object's slots; no other data shares their pages */
+    char *pages_first, *pages_last; /* bounds of the object's slots; Windows: no other data is on their pages */
     uint32_t *counts;               /* atomic: calls of each slot, while tracing */
 };
 extern struct part FIRST_PART[] HIDDEN, END_OF_PARTS[] HIDDEN;
@@ -69,7 +69,7 @@ extern const int32_t gpustub1_own_parts HIDDEN;
 
 /* Adapters of a function. All offsets are relative to their own address, which is not aligned. */
 struct adapter_list {
-    int32_t targets; /* -> void *[MAX_TARGETS], on the slots' pages: functions of the library, once bound */
+    int32_t targets; /* -> void *[MAX_TARGETS], beside the slots: functions of the library, once bound */
     int32_t code[];  /* -> by the kind of the ABI entry: a thunk, which inserts the argument NULL and jumps to
                         the first target, or a struct adapter */
 };

@@ -292,7 +292,7 @@ fn incompatible_packages_are_reported(linkers: &[&str]) -> Result<()> {
     let stubs = fs::read_to_string(sources.join("elf_table.h"))?;
     fs::write(
         sources.join("elf_table.h"),
-        stubs.replace("gpustub_interface_1", "gpustub_interface_2"),
+        stubs.replace("gpustub_interface_2", "gpustub_interface_3"),
     )?;
     let mut cc = Command::new("cc");
     cc.current_dir(&sources).args(["-c", "stubs.S", "-o"]);
