@@ -168,6 +168,14 @@ gpustub1_targets_\name:
  .long gpustub1_targets_\name - .
 .endm
 
+/* Names of the library's status codes, after the name of a function that has no adapters: the linker drops them with
+ * the last such function. */
+.macro gpustub_errors library, name
+ gpustub_section .rodata.gpustub.\name, aG, \library, \name
+ .hidden gpustub1_errors_\library
+ .long gpustub1_errors_\library - .
+.endm
+
 /* Adapter in C. A function may have several. */
 .macro gpustub_adapter library, name, code
  gpustub_section .rodata.gpustub.\name, aG, \library, \name
@@ -204,6 +212,7 @@ gpustub1_targets_\name:
 #define GPUSTUB_QUERIED(library)                                                                   \
     gpustub_part library, GPUSTUB_TABLES, .Lpages_first, .Lpages_first, GPUSTUB_RETAIN
 #define GPUSTUB_FN(library, name, spec) gpustub_function library, GPUSTUB_TABLES, name, spec
+#define GPUSTUB_ERRORS(library, name) gpustub_errors library, name
 #define GPUSTUB_DATA(library, name, spec, size, align) gpustub_data library, GPUSTUB_TABLES, name, spec, size, align
 #define GPUSTUB_ADAPTED(library, name) gpustub_adapted library, GPUSTUB_TABLES, name
 #define GPUSTUB_NULL_ARGUMENT(library, name, argument) gpustub_null_argument library, name, argument

@@ -125,6 +125,7 @@ struct library_state {
     struct hook_record *queue; /* atomic: calls of hooks, the latest first */
     int32_t replayer_process;  /* atomic: process of the thread that replays the queue */
     uintptr_t replayer;        /* atomic: that thread; 0: not stored yet */
+    const char *errors;        /* atomic: as library.errors, once a call or a binding met a function with names */
 };
 
 /* The toolkit that the first library of a family settled for. */
@@ -154,7 +155,7 @@ _Static_assert(offsetof(struct library, specs) == LIBRARY_SPECS &&
                    sizeof(struct version_probe) == WORDS(24, 12) && sizeof(struct out_param) == 4 &&
                    sizeof(struct abi_entry) == 10 && sizeof(struct preload) == WORDS(16, 8),
                "layout of tables");
-_Static_assert(sizeof(struct library_state) == WORDS(48, 24) && sizeof(struct family) == WORDS(8, 4),
+_Static_assert(sizeof(struct library_state) == WORDS(56, 28) && sizeof(struct family) == WORDS(8, 4),
                "layout of states");
 _Static_assert(MAX_TARGETS == 4 && sizeof(struct adapter) == WORDS(40, 20) &&
                    offsetof(struct adapter, targets) == WORDS(16, 8) &&
@@ -209,6 +210,14 @@ ALWAYS_INLINE void *adapter_part(const struct slot *slot, size_t offset)
     int32_t distance;
     __builtin_memcpy(&distance, place, sizeof distance);
     return (char *)place + distance;
+}
+
+/* Notes the names of the library's status codes, which an image has only with a function that needs them. */
+ALWAYS_INLINE void note_errors(const struct slot *slot, const struct library *library,
+                               const struct spec *spec)
+{
+    if (spec->names_errors)
+        STORE_RELEASE(&library->state->errors, (const char *)adapter_part(slot, 0));
 }
 
 /* Functions of the library that the slot's adapters call. */

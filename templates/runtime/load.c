@@ -186,6 +186,7 @@ static void *resolve_target(struct slot *slot, const struct library *library,
     counts->refused += binding.reason == FUNCTION_REFUSED;
     int is_data = spec->hook == HOOK_DATA;
     if (!target || (is_data && !copy_data(slot, target, binding.size, 1))) {
+        note_errors(slot, library, spec);
         if (!watched || is_data)
             store_reason(stores, slot, binding.reason);
         return NULL;
@@ -225,10 +226,13 @@ static void bind_part(const struct part *part, const struct result *result,
             target = find_function(table, slot_name(slot));
             if (target && is_own_trampoline(slot, target))
                 target = NULL;
-            if (target)
+            if (target) {
                 bound++;
-            else if (!watched)
-                store_reason(&stores, slot, FUNCTION_MISSING);
+            } else {
+                note_errors(slot, library, spec);
+                if (!watched)
+                    store_reason(&stores, slot, FUNCTION_MISSING);
+            }
         } else {
             target = resolve_target(slot, library, result, watched, &stores, counts);
         }

@@ -48,7 +48,8 @@ _Static_assert((int)UNLOADING <= SLOT_REASON, "a slot holds any reason");
 /* Not aligned: read the spec with slot_spec(). */
 struct slot_info {
     uint8_t spec[2]; /* index into the specs of the part's library, in the target's byte order */
-    char name[];     /* followed by a struct adapter_list, for functions with adapters */
+    char name[];     /* followed by a struct adapter_list, for functions with adapters; or by the distance to
+                        the names of status codes, for spec.names_errors */
 };
 
 /* Slots of one library in one object. Linkers concatenate the parts of all objects. */
@@ -270,6 +271,7 @@ struct spec {
     uint8_t hook_args;             /* number of integer arguments of a hook; HOOK_UPDATE: number, from 1, of
                                       the argument that is a callback; 0: none */
     uint8_t abi_bounded;           /* refused in versions outside of library.abi_from, abi_below */
+    uint8_t names_errors;          /* its slot_info refers to the names of status codes */
     uint16_t out_params;           /* first of out_params_len in library.out_params */
     uint16_t abi_entries;          /* first of abi_entries_len in library.abi_entries; they do not
                                       overlap */
@@ -291,7 +293,7 @@ struct library {
     const char *override_env; /* "GPUSTUB_CUDART_PATH" */
     const char *string;       /* result of string functions when unavailable */
     const char *errors;       /* "35: cudaErrorInsufficientDriver", ...: status codes as strings, "" ends
-                                 them; NULL if no function needs them */
+                                 them; NULL: library_state.errors */
     uint8_t role;
     uint8_t version_encoding; /* encoding of version_function's result */
     uint8_t independent_major; /* majors of load names are the library's own, not its toolkit's */

@@ -430,6 +430,7 @@ fn shared_symbols(machine: Machine) -> Result<BTreeSet<String>> {
             continue;
         }
         let name = match name.strip_prefix("gpustub1_") {
+            Some(rest) if rest.starts_with("errors_") => "gpustub1_errors_<library>",
             Some(rest) if rest.starts_with("family_") => "gpustub1_family_<family>",
             Some(rest) if rest.starts_with("library_") => "gpustub1_library_<library>_<hash>",
             Some(rest) if rest.starts_with("note_") => "gpustub1_note_<library>",
