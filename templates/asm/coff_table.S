@@ -136,7 +136,7 @@ gpustub1_targets_\name:
 .macro gpustub_declares library, answer
  gpustub_mark gpustub_error_some_packages_lack_header_version_of_\library\()__see_header_version_in_GpuStub_toml, gpustub_declares_\library\()_\answer
 .endm
- gpustub_mark gpustub_error_incompatible_gpustub_versions__update_gpustub_build_in_both_packages, gpustub_interface_1
+ gpustub_mark gpustub_error_incompatible_gpustub_versions__update_gpustub_build_in_both_packages, gpustub_interface_2
 
 /* ---- bounds ------------------------------------------------------------------------------------- */
 

@@ -31,16 +31,21 @@ GENERAL_REGISTERS
 static const char *describe_error(const struct library *library, int32_t code, int as_text,
                                   enum reason reason)
 {
-    const volatile char *errors = library->errors; /* volatile: no compiler makes calls of the loops */
+    const char *names = library->errors;
+    if (!names) {
+        __atomic_thread_fence(__ATOMIC_ACQUIRE); /* the assembly has read the slot */
+        names = LOAD_RELAXED(&library->state->errors);
+    }
+    const volatile char *errors = names; /* volatile: no compiler makes calls of the loops */
     if (as_text && reason == LIBRARY_MISSING && code == library->status[LIBRARY_MISSING - 1])
         return library->string;
-    for (size_t start = 0, i = 0; errors[start]; start = ++i) {
+    for (size_t start = 0, i = 0; names && errors[start]; start = ++i) {
         int negative = errors[start] == '-';
         int32_t number = 0;
         for (i = start + (size_t)negative; errors[i] != ':'; i++)
             number = 10 * number + (errors[i] - '0');
         if ((negative ? -number : number) == code)
-            return library->errors + (as_text ? start : i + 2);
+            return names + (as_text ? start : i + 2);
         while (errors[i])
             i++;
     }
@@ -172,6 +177,7 @@ void *gpustub1_enter(struct slot *slot, struct frame *frame)
     int32_t code = 0;
     void *target = NULL;
     frame->observe = NULL;
+    note_errors(slot, library, spec);
     register_finish();
     if (mode != TRACE_OFF)
         forced = observe_call(slot, frame, &code);

@@ -21,7 +21,7 @@ static const struct api *entry
     __attribute__((used, section("gpustub1_apis"))) RETAIN = &GPUSTUB_API_OF(GPUSTUB_EXPORT);
 
 /* Mark of the interface's version, with the references that bfd needs, as in elf_table.h. */
-__asm__(".pushsection .gpustub.gpustub_interface_1, \"G\", %progbits, gpustub_interface_1, comdat\n"
+__asm__(".pushsection .gpustub.gpustub_interface_2, \"G\", %progbits, gpustub_interface_2, comdat\n"
         ".globl gpustub_error_incompatible_gpustub_versions__update_gpustub_build_in_both_packages\n"
         ".hidden gpustub_error_incompatible_gpustub_versions__update_gpustub_build_in_both_packages\n"
         "gpustub_error_incompatible_gpustub_versions__update_gpustub_build_in_both_packages:\n"

@@ -1,8 +1,10 @@
 /* elf_table.h: sections of the slots, parts and exit hook; included by each asm/<arch>.S for ELF.
  *
- * The slots of an object are between .Lpages_first and .Lpages_last, on separate pages, so that they can
- * be made read-only; those of one library between .Lfirst_<library> and .Llast_<library>, and the targets
- * of its adapters follow. Linkers keep the order of the sections of one object file within .data.
+ * Slots are in .data.rel.ro, which the loader makes read-only when it has relocated the image (PT_GNU_RELRO). The run
+ * time opens their pages for its own stores (load.c), so that they need no alignment.
+ *
+ * The slots of an object are between .Lpages_first and .Lpages_last; those of one library between .Lfirst_<library> and .Llast_<library>, and the targets
+ * of its adapters follow. Linkers keep the order of the sections of one object file within .data.rel.ro.
  * Sorting by name gives the same order: the names contain a hash of the library's tables, so that slots of
  * several objects mix only if their tables are equal.
  *
@@ -38,7 +40,7 @@
 
 /* Slot and name of a function: struct slot. */
 .macro gpustub_slot library, tables, name, spec
- .section .data.gpustub.b.\library\().\tables\().b.\name, "awG", %progbits, gpustub1.\library\().\name, comdat
+ .section .data.rel.ro.gpustub.b.\library\().\tables\().b.\name, "awG", %progbits, gpustub1.\library\().\name, comdat
  .p2align 3
 .Lslot_\name:
  GPUSTUB_WORD .Lthunk_\name
@@ -52,8 +54,8 @@
 .endm
 
 /* Data of a library, what was copied to it last, and its slot: the target is the object, by its name, because a program
- * with a copy relocation has the object itself. The references keep slot and part with the object, which is behind the
- * pages of the slots and in a section with contents, since one without has no references. */
+ * with a copy relocation has the object itself. The references keep slot and part with the object, which stays
+ * writable and is in a section with contents, since one without has no references. */
 .macro gpustub_data library, tables, name, spec, size, align
  .section .gpustub_data, "awG", %progbits, gpustub1.\library\().\name, comdat
  .p2align \align
@@ -69,7 +71,7 @@
  .p2align 2
  .long .Lslot_\name - ., .Lpart_\library - .
 
- .section .data.gpustub.b.\library\().\tables\().b.\name, "awG", %progbits, gpustub1.\library\().\name, comdat
+ .section .data.rel.ro.gpustub.b.\library\().\tables\().b.\name, "awG", %progbits, gpustub1.\library\().\name, comdat
  .p2align 3
 .Lslot_\name:
  GPUSTUB_WORD \name
@@ -83,7 +85,7 @@
 
 /* Label at a bound of a library's slots: a precedes them, c follows. */
 .macro gpustub_bound library, tables, order, label
- .section .data.gpustub.b.\library\().\tables\().\order, "aw", %progbits
+ .section .data.rel.ro.gpustub.b.\library\().\tables\().\order, "aw", %progbits
  .p2align 3
 \label:
 .endm
@@ -152,11 +154,11 @@ gpustub1_note_\library:
  gpustub_mark gpustub_declares_\library\()_\answer, gpustub_error_some_packages_lack_header_version_of_\library\()__see_header_version_in_GpuStub_toml
 .endm
 
-/* struct adapter_list of a function, before its adapters. The targets follow the slots of the library, on the
- * pages that become read-only. They are a group of their own: if the linker keeps the function of another
+/* struct adapter_list of a function, before its adapters. The targets follow the slots of the library, among
+ * the data that is read-only. They are a group of their own: if the linker keeps the function of another
  * package, whose gpustub knows no adapter of it, those of this package still refer to their targets. */
 .macro gpustub_adapted library, tables, name
- .section .data.gpustub.b.\library\().\tables\().d.\name, "awG", %progbits, gpustub1.targets.\library\().\name, comdat
+ .section .data.rel.ro.gpustub.b.\library\().\tables\().d.\name, "awG", %progbits, gpustub1.targets.\library\().\name, comdat
  .p2align 3
  .globl gpustub1_targets_\name
  .hidden gpustub1_targets_\name
@@ -164,6 +166,14 @@ gpustub1_targets_\name:
  GPUSTUB_WORD 0, 0, 0, 0
  gpustub_section .rodata.gpustub.\name, aG, \library, \name
  .long gpustub1_targets_\name - .
+.endm
+
+/* Names of the library's status codes, after the name of a function that has no adapters: the linker drops them with
+ * the last such function. */
+.macro gpustub_errors library, name
+ gpustub_section .rodata.gpustub.\name, aG, \library, \name
+ .hidden gpustub1_errors_\library
+ .long gpustub1_errors_\library - .
 .endm
 
 /* Adapter in C. A function may have several. */
@@ -202,6 +212,7 @@ gpustub1_targets_\name:
 #define GPUSTUB_QUERIED(library)                                                                   \
     gpustub_part library, GPUSTUB_TABLES, .Lpages_first, .Lpages_first, GPUSTUB_RETAIN
 #define GPUSTUB_FN(library, name, spec) gpustub_function library, GPUSTUB_TABLES, name, spec
+#define GPUSTUB_ERRORS(library, name) gpustub_errors library, name
 #define GPUSTUB_DATA(library, name, spec, size, align) gpustub_data library, GPUSTUB_TABLES, name, spec, size, align
 #define GPUSTUB_ADAPTED(library, name) gpustub_adapted library, GPUSTUB_TABLES, name
 #define GPUSTUB_NULL_ARGUMENT(library, name, argument) gpustub_null_argument library, name, argument
@@ -209,7 +220,7 @@ gpustub1_targets_\name:
 
 /* Mark of the interface's version. The references keep bfd 2.40 from listing these symbols in .dynsym, as it
  * does if only one object has any. */
- gpustub_mark gpustub_interface_1, gpustub_error_incompatible_gpustub_versions__update_gpustub_build_in_both_packages
+ gpustub_mark gpustub_interface_2, gpustub_error_incompatible_gpustub_versions__update_gpustub_build_in_both_packages
  .hidden __start_gpustub1_parts
  .hidden __stop_gpustub1_parts
  GPUSTUB_WORD __start_gpustub1_parts, __stop_gpustub1_parts
@@ -219,12 +230,12 @@ gpustub1_targets_\name:
  GPUSTUB_WORD __start_gpustub1_apis, __stop_gpustub1_apis
 #endif
 
- .section .data.gpustub.a, "aw", %progbits
- .p2align 12
+ .section .data.rel.ro.gpustub.a, "aw", %progbits
+ .p2align 3
 .Lpages_first:
 #include "gpustub_table.inc"
- .section .data.gpustub.c, "aw", %progbits
- .p2align 12
+ .section .data.rel.ro.gpustub.c, "aw", %progbits
+ .p2align 3
 .Lpages_last:
 
  .section gpustub1_parts, "awG", %progbits, gpustub1.no_part, comdat

@@ -1,13 +1,15 @@
 /* internal.h: declarations shared by the files of the run time.
  *
- * Synchronization of threads (no lock is ever held, so a fork or a constructor that calls back is
+ * Synchronization of threads (the run time has no lock, so a fork or a constructor that calls back is
  * harmless):
  *   1. search: each thread that finds a library unsettled creates a separate result;
  *   2. publish: one result per library wins a compare-and-swap and is never changed; only a provisional one is
  *      replaced, in the same way; all are freed only when the image is closed (unload.c);
  *   3. replay: one thread replays the registrations of start-up code (hook.c); others wait;
  *   4. bind: every such thread writes the slots from the winning result, that is, the same values;
- *   5. protect: when all libraries are bound and no thread is in 4, the slots become read-only.
+ *   5. protect: slots are in pages that the loader made read-only. With glibc, 4 opens them for its stores,
+ *      under the loader's lock, and closes them (IMAGE_IS_LOCKED). Elsewhere it opens them, and they become
+ *      read-only when all libraries are bound and no thread is in 4.
  * The wait in 3 is the only one, and a child of a fork does not wait. */
 #ifndef GPUSTUB_INTERNAL_H
 #define GPUSTUB_INTERNAL_H
@@ -123,6 +125,7 @@ struct library_state {
     struct hook_record *queue; /* atomic: calls of hooks, the latest first */
     int32_t replayer_process;  /* atomic: process of the thread that replays the queue */
     uintptr_t replayer;        /* atomic: that thread; 0: not stored yet */
+    const char *errors;        /* atomic: as library.errors, once a call or a binding met a function with names */
 };
 
 /* The toolkit that the first library of a family settled for. */
@@ -152,7 +155,7 @@ _Static_assert(offsetof(struct library, specs) == LIBRARY_SPECS &&
                    sizeof(struct version_probe) == WORDS(24, 12) && sizeof(struct out_param) == 4 &&
                    sizeof(struct abi_entry) == 10 && sizeof(struct preload) == WORDS(16, 8),
                "layout of tables");
-_Static_assert(sizeof(struct library_state) == WORDS(48, 24) && sizeof(struct family) == WORDS(8, 4),
+_Static_assert(sizeof(struct library_state) == WORDS(56, 28) && sizeof(struct family) == WORDS(8, 4),
                "layout of states");
 _Static_assert(MAX_TARGETS == 4 && sizeof(struct adapter) == WORDS(40, 20) &&
                    offsetof(struct adapter, targets) == WORDS(16, 8) &&
@@ -207,6 +210,14 @@ ALWAYS_INLINE void *adapter_part(const struct slot *slot, size_t offset)
     int32_t distance;
     __builtin_memcpy(&distance, place, sizeof distance);
     return (char *)place + distance;
+}
+
+/* Notes the names of the library's status codes, which an image has only with a function that needs them. */
+ALWAYS_INLINE void note_errors(const struct slot *slot, const struct library *library,
+                               const struct spec *spec)
+{
+    if (spec->names_errors)
+        STORE_RELEASE(&library->state->errors, (const char *)adapter_part(slot, 0));
 }
 
 /* Functions of the library that the slot's adapters call. */

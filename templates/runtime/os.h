@@ -61,6 +61,7 @@ struct pages {
     size_t length;
 };
 INTERNAL size_t object_size(const char *name, const void *address);
+INTERNAL void open_pages(const void *address, size_t size);
 INTERNAL int with_read_only_pages(const void *address, size_t size,
                                   int (*function)(struct pages pages, void *context), void *context);
 

@@ -8,9 +8,9 @@
  * static, and is dropped with the entry points that used it. So what runs is one run time, over the parts
  * of all objects.
  *
- * Names with external linkage start with gpustub1_: the 1 is the version of this interface, which
- * comprises the structs of this file, `struct library_state` and `struct family`, and the entry points. A
- * link with another version fails (elf_table.h). All other names belong to the one translation unit of
+ * Names with external linkage start with gpustub1_. A link with another version of this interface, which
+ * comprises the structs of this file, `struct library_state` and `struct family`, the entry points, and the
+ * pages of the slots, fails by a mark (elf_table.h). All other names belong to the one translation unit of
  * runtime.c, and have no prefix. */
 #ifndef GPUSTUB_SHARED_H
 #define GPUSTUB_SHARED_H
@@ -48,14 +48,15 @@ _Static_assert((int)UNLOADING <= SLOT_REASON, "a slot holds any reason");
 /* Not aligned: read the spec with slot_spec(). */
 struct slot_info {
     uint8_t spec[2]; /* index into the specs of the part's library, in the target's byte order */
-    char name[];     /* followed by a struct adapter_list, for functions with adapters */
+    char name[];     /* followed by a struct adapter_list, for functions with adapters; or by the distance to
+                        the names of status codes, for spec.names_errors */
 };
 
 /* Slots of one library in one object. Linkers concatenate the parts of all objects. */
 struct part {
     const struct library *library;  /* NULL: a placeholder */
     struct slot *first, *last;      /* bounds of the slots; equal if there are none */
-    char *pages_first, *pages_last; /* bounds of the object's slots; no other data shares their pages */
+    char *pages_first, *pages_last; /* bounds of the object's slots; Windows: no other data is on their pages */
     uint32_t *counts;               /* atomic: calls of each slot, while tracing */
 };
 extern struct part FIRST_PART[] HIDDEN, END_OF_PARTS[] HIDDEN;
@@ -69,7 +70,7 @@ extern const int32_t gpustub1_own_parts HIDDEN;
 
 /* Adapters of a function. All offsets are relative to their own address, which is not aligned. */
 struct adapter_list {
-    int32_t targets; /* -> void *[MAX_TARGETS], on the slots' pages: functions of the library, once bound */
+    int32_t targets; /* -> void *[MAX_TARGETS], beside the slots: functions of the library, once bound */
     int32_t code[];  /* -> by the kind of the ABI entry: a thunk, which inserts the argument NULL and jumps to
                         the first target, or a struct adapter */
 };
@@ -270,6 +271,7 @@ struct spec {
     uint8_t hook_args;             /* number of integer arguments of a hook; HOOK_UPDATE: number, from 1, of
                                       the argument that is a callback; 0: none */
     uint8_t abi_bounded;           /* refused in versions outside of library.abi_from, abi_below */
+    uint8_t names_errors;          /* its slot_info refers to the names of status codes */
     uint16_t out_params;           /* first of out_params_len in library.out_params */
     uint16_t abi_entries;          /* first of abi_entries_len in library.abi_entries; they do not
                                       overlap */
@@ -291,7 +293,7 @@ struct library {
     const char *override_env; /* "GPUSTUB_CUDART_PATH" */
     const char *string;       /* result of string functions when unavailable */
     const char *errors;       /* "35: cudaErrorInsufficientDriver", ...: status codes as strings, "" ends
-                                 them; NULL if no function needs them */
+                                 them; NULL: library_state.errors */
     uint8_t role;
     uint8_t version_encoding; /* encoding of version_function's result */
     uint8_t independent_major; /* majors of load names are the library's own, not its toolkit's */

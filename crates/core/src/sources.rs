@@ -167,6 +167,12 @@ fn table(plan: &Plan, tables: &[Tables], retain: u8, only: Option<&str>) -> Stri
             for piece in [head.as_str(), &function.name, ", ", &spec, ")\n"] {
                 text.push_str(piece);
             }
+            if planned.specs[usize::from(function.spec)]
+                .fallback
+                .names_error()
+            {
+                let _ = writeln!(text, "GPUSTUB_ERRORS({id}, {})", function.name);
+            }
         }
         let _ = writeln!(text, "GPUSTUB_LIBRARY_END({id})");
         for Adapted { name, adapters, .. } in adapted(planned) {

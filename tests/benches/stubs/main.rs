@@ -109,10 +109,23 @@ fn shipped() -> (String, Vec<String>) {
 
 /// A function of each shipped library.
 fn first_functions() -> Vec<String> {
-    let libraries = Library::builtin_ids().filter_map(Library::builtin);
-    libraries
+    let ids = Library::builtin_ids().filter(|id| *id != "rccl");
+    ids.filter_map(Library::builtin)
         .filter_map(|library| Some(library.symbols.functions_on("linux").next()?.name.clone()))
         .collect()
+}
+
+/// Functions that describe a status code: with any of them the names of the library's codes are in a program.
+fn describing_functions() -> Vec<String> {
+    let ids = Library::builtin_ids().filter(|id| *id != "rccl");
+    let libraries = ids.filter_map(Library::builtin);
+    let names = libraries.flat_map(|library| {
+        let fallbacks = library.fallbacks.iter();
+        let describing = fallbacks.filter(|(_, fallback)| fallback.names_error());
+        let names = describing.map(|(name, _)| name.clone());
+        names.collect::<Vec<_>>()
+    });
+    names.collect()
 }
 
 /// Functions that an adapter in C calls in some version of their library, without a version of the headers.
@@ -271,10 +284,15 @@ impl Bench {
     }
 
     /// Bytes per stub in a stripped program, with rustc's linker. A library's tables are in the program if one
-    /// of its functions is used, so that stubs are counted from the second one of each library on.
+    /// of its functions is used, and the names of its status codes if one that describes them is: stubs are counted beyond
+    /// these functions.
     fn size(&self) {
         let (manifest, names) = shipped();
-        let firsts = first_functions();
+        let libraries = first_functions().len();
+        let mut firsts = [first_functions(), describing_functions()].concat();
+        firsts.retain(|name| names.contains(name));
+        firsts.sort();
+        firsts.dedup();
         let adapted = adapted();
         let simple: Vec<String> = (names.iter())
             .filter(|name| firsts.contains(name) || !adapted.contains(*name))
@@ -295,8 +313,8 @@ impl Bench {
         let none = self.weigh("size-none", &plain, &names, &[]);
         let many = self.weigh("size-many", &own, &names, &[]);
         let alone = self.weigh("size-alone", &one, &names, &[]);
-        let (n, libraries) = (names.len() as f64, firsts.len() as f64);
-        let each = ((most - some) - (rest - few)) / (simple.len() as f64 - libraries);
+        let (n, counted) = (names.len() as f64, firsts.len() as f64);
+        let each = ((most - some) - (rest - few)) / (simple.len() as f64 - counted);
         let with = (names.len() - simple.len()) as f64;
         let each_adapted = ((used - most) - (calls - rest)) / with;
         println!("\n## Bytes in a stripped, position-independent program (lld, --gc-sections)\n");
@@ -310,8 +328,8 @@ impl Bench {
         println!("| a used stub with adapters in C: mean of {with} | {each_adapted:.0} |");
         println!("| an unused stub | {:.2} |", (many - alone) / n);
         println!(
-            "| tables of {libraries} libraries, of each one function used | {:.0} |",
-            (some - few) - (unused - none) - libraries * each
+            "| tables of {libraries} libraries, with the names of all status codes | {:.0} |",
+            (some - few) - (unused - none) - counted * each
         );
         println!("| the run time | {} |", alone - none);
         record("used-stub", &[("bytes", each), ("adapted", each_adapted)]);

@@ -292,7 +292,7 @@ fn incompatible_packages_are_reported(linkers: &[&str]) -> Result<()> {
     let stubs = fs::read_to_string(sources.join("elf_table.h"))?;
     fs::write(
         sources.join("elf_table.h"),
-        stubs.replace("gpustub_interface_1", "gpustub_interface_2"),
+        stubs.replace("gpustub_interface_2", "gpustub_interface_3"),
     )?;
     let mut cc = Command::new("cc");
     cc.current_dir(&sources).args(["-c", "stubs.S", "-o"]);
@@ -430,6 +430,7 @@ fn shared_symbols(machine: Machine) -> Result<BTreeSet<String>> {
             continue;
         }
         let name = match name.strip_prefix("gpustub1_") {
+            Some(rest) if rest.starts_with("errors_") => "gpustub1_errors_<library>",
             Some(rest) if rest.starts_with("family_") => "gpustub1_family_<family>",
             Some(rest) if rest.starts_with("library_") => "gpustub1_library_<library>_<hash>",
             Some(rest) if rest.starts_with("note_") => "gpustub1_note_<library>",

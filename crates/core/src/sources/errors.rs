@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 /// The status codes as consecutive strings, `35: cudaErrorInsufficientDriver`: the name is a part of the
 /// text. Members of a struct, since compilers need not take string literals of more than 4095 characters
 /// (C11 5.2.4.1).
-pub(super) fn render(id: &str, errors: &str) -> String {
+pub(super) fn render(id: &str, errors: &str, is_windows: bool) -> String {
     let (mut members, mut values) = (String::new(), String::new());
     let mut number = 0;
     for line in errors.lines() {
@@ -17,7 +17,12 @@ pub(super) fn render(id: &str, errors: &str) -> String {
             number += 1;
         }
     }
+    let (linkage, name) = if is_windows {
+        ("static", "errors_of")
+    } else {
+        ("MERGED_DATA", "gpustub1_errors") // the functions that need them refer to it
+    };
     format!(
-        "static const struct {{\n{members}    char end[1];\n}} errors_of_{id} = {{\n{values}    \"\",\n}};\n"
+        "{linkage} const struct {{\n{members}    char end[1];\n}} {name}_{id} = {{\n{values}    \"\",\n}};\n"
     )
 }

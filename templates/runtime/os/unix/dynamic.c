@@ -145,14 +145,26 @@ static int visit_object(struct dl_phdr_info *info, size_t size, void *context)
     return 1;
 }
 
-/* Calls `function` with the pages of an object that are read-only, while its image is locked (IMAGE_IS_LOCKED). A
- * program's copy of constant data is in pages that the loader made so when it had relocated the program (PT_GNU_RELRO). */
+/* Makes the pages of an object writable, without the lock. */
+void open_pages(const void *address, size_t size)
+{
+    uintptr_t page = page_size();
+    uintptr_t first = (uintptr_t)address / page * page;
+    protect_pages(to_pointer(first), (uintptr_t)address + size - first, 1);
+}
+
+/* Calls `function` with the pages of an object that are read-only, while its image is locked (IMAGE_IS_LOCKED). The
+ * loader made pages so when it had relocated the image (PT_GNU_RELRO): those of slots, and of a program's copies of constant
+ * data. */
 int with_read_only_pages(const void *address, size_t size,
                          int (*function)(struct pages pages, void *context), void *context)
 {
     struct use use = {.object = {.address = (uintptr_t)address, .size = size},
                       .function = function,
                       .context = context};
-    int is_found = dl_iterate_phdr(visit_object, &use);
-    return is_found ? use.result : function(use.object.pages, context);
+    if (dl_iterate_phdr(visit_object, &use))
+        return use.result;
+    /* an image that only its own loader knows */
+    open_pages(address, size);
+    return function(use.object.pages, context);
 }

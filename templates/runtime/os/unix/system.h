@@ -52,14 +52,16 @@ long long c17_strtoll(const char *text, char **end, int base) __asm__("strtoll")
 #define strtoll c17_strtoll
 #endif
 
-/* Whether callbacks of dl_iterate_phdr run one at a time in the process, which then is the lock for images that several
- * libraries of stubs write to: each has its own state. glibc holds _dl_load_write_lock, which the thread may lock again;
+/* Whether callbacks of dl_iterate_phdr run one at a time in the process, which then is the lock for read-only pages that
+ * several threads, or several libraries of stubs, write to: each library has its own state. glibc holds _dl_load_write_lock, which the thread may lock again;
  * musl holds no lock, so that one library would close the pages that another one writes to. */
 #ifdef __GLIBC__
 #define IMAGE_IS_LOCKED 1
 #else
 #define IMAGE_IS_LOCKED 0
 #endif
+
+enum { MAX_STORES = 768 }; /* made together by a binding: 12 KB of the stack, where dlopen was before */
 
 /* Address of a name in a library, or NULL. */
 #define find_symbol(handle, name) dlsym(handle, name)

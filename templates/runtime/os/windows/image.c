@@ -75,6 +75,13 @@ size_t object_size(const char *name, const void *address)
     return 0;
 }
 
+/* For children of a fork. */
+void open_pages(const void *address, size_t size)
+{
+    (void)address;
+    (void)size;
+}
+
 int with_read_only_pages(const void *address, size_t size,
                          int (*function)(struct pages pages, void *context), void *context)
 {

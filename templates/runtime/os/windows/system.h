@@ -58,6 +58,7 @@ struct file_attributes { /* WIN32_FILE_ATTRIBUTE_DATA */
 WINDOWS int GetFileAttributesExW(const utf16 *path, int level, struct file_attributes *attributes);
 
 #define IMAGE_IS_LOCKED 0 /* none is written */
+enum { MAX_STORES = 64 }; /* made together by a binding: a frame of more than a page needs a function of the C run time */
 
 enum { MAX_NAME = 260 };
 struct directory_entry { /* WIN32_FIND_DATAW */
