@@ -1,10 +1,11 @@
 /* elf_table.h: sections of the slots, parts and exit hook; included by each asm/<arch>.S for ELF.
  *
- * Slots are in .data.rel.ro, which the loader makes read-only when it has relocated the image (PT_GNU_RELRO). The run
- * time opens their pages for its own stores (load.c), so that they need no alignment.
+ * With glibc, slots are in .data.rel.ro, which the loader makes read-only when it has relocated the image (PT_GNU_RELRO).
+ * The run time opens their pages for its own stores, under the loader's lock (load.c). Without that lock, they are on pages
+ * of their own, which it makes read-only once.
  *
- * The slots of an object are between .Lpages_first and .Lpages_last; those of one library between .Lfirst_<library> and .Llast_<library>, and the targets
- * of its adapters follow. Linkers keep the order of the sections of one object file within .data.rel.ro.
+ * The slots of an object are between .Lpages_first and .Lpages_last; those of one library between .Lfirst_<library> and
+ * .Llast_<library>, and the targets of its adapters follow. Linkers keep the order of the sections of one object file.
  * Sorting by name gives the same order: the names contain a hash of the library's tables, so that slots of
  * several objects mix only if their tables are equal.
  *
@@ -24,6 +25,18 @@
 #define GPUSTUB_WORD_ALIGN .p2align 2
 #endif
 
+/* Sections of slots begin with this name; alignment of their pages, as a power of two. As IMAGE_IS_LOCKED of the run time. */
+#ifdef __linux__
+#include <features.h>
+#endif
+#ifdef __GLIBC__
+#define GPUSTUB_SLOTS .data.rel.ro.gpustub
+#define GPUSTUB_SLOTS_ALIGN .p2align 3
+#else
+#define GPUSTUB_SLOTS .data.gpustub
+#define GPUSTUB_SLOTS_ALIGN .p2align 12
+#endif
+
 /* Section of a function, in the function's group. Not used for the sections that every function has: a
  * macro in a macro takes the assembler a quarter of its time. */
 .macro gpustub_section section, flags, library, name
@@ -40,7 +53,7 @@
 
 /* Slot and name of a function: struct slot. */
 .macro gpustub_slot library, tables, name, spec
- .section .data.rel.ro.gpustub.b.\library\().\tables\().b.\name, "awG", %progbits, gpustub1.\library\().\name, comdat
+ .section GPUSTUB_SLOTS.b.\library\().\tables\().b.\name, "awG", %progbits, gpustub1.\library\().\name, comdat
  .p2align 3
 .Lslot_\name:
  GPUSTUB_WORD .Lthunk_\name
@@ -71,7 +84,7 @@
  .p2align 2
  .long .Lslot_\name - ., .Lpart_\library - .
 
- .section .data.rel.ro.gpustub.b.\library\().\tables\().b.\name, "awG", %progbits, gpustub1.\library\().\name, comdat
+ .section GPUSTUB_SLOTS.b.\library\().\tables\().b.\name, "awG", %progbits, gpustub1.\library\().\name, comdat
  .p2align 3
 .Lslot_\name:
  GPUSTUB_WORD \name
@@ -85,7 +98,7 @@
 
 /* Label at a bound of a library's slots: a precedes them, c follows. */
 .macro gpustub_bound library, tables, order, label
- .section .data.rel.ro.gpustub.b.\library\().\tables\().\order, "aw", %progbits
+ .section GPUSTUB_SLOTS.b.\library\().\tables\().\order, "aw", %progbits
  .p2align 3
 \label:
 .endm
@@ -158,7 +171,7 @@ gpustub1_note_\library:
  * the data that is read-only. They are a group of their own: if the linker keeps the function of another
  * package, whose gpustub knows no adapter of it, those of this package still refer to their targets. */
 .macro gpustub_adapted library, tables, name
- .section .data.rel.ro.gpustub.b.\library\().\tables\().d.\name, "awG", %progbits, gpustub1.targets.\library\().\name, comdat
+ .section GPUSTUB_SLOTS.b.\library\().\tables\().d.\name, "awG", %progbits, gpustub1.targets.\library\().\name, comdat
  .p2align 3
  .globl gpustub1_targets_\name
  .hidden gpustub1_targets_\name
@@ -230,12 +243,12 @@ gpustub1_targets_\name:
  GPUSTUB_WORD __start_gpustub1_apis, __stop_gpustub1_apis
 #endif
 
- .section .data.rel.ro.gpustub.a, "aw", %progbits
- .p2align 3
+ .section GPUSTUB_SLOTS.a, "aw", %progbits
+ GPUSTUB_SLOTS_ALIGN
 .Lpages_first:
 #include "gpustub_table.inc"
- .section .data.rel.ro.gpustub.c, "aw", %progbits
- .p2align 3
+ .section GPUSTUB_SLOTS.c, "aw", %progbits
+ GPUSTUB_SLOTS_ALIGN
 .Lpages_last:
 
  .section gpustub1_parts, "awG", %progbits, gpustub1.no_part, comdat

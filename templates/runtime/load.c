@@ -86,24 +86,15 @@ static void store_reason(struct stores *stores, struct slot *slot, enum reason r
     add_store(stores, slot, to_pointer((uintptr_t)reason));
 }
 
-struct protection {
-    const struct part *part;
-    int is_writable;
-};
-
-/* Changes the protection of an object's slots: of their read-only pages, else of those that contain only slots. */
-static int protect_object(struct pages pages, void *context)
+/* Changes the protection of an object's pages that contain only slots. */
+static int protect_object(const struct part *part, int is_writable)
 {
-    const struct protection *wanted = context;
     uintptr_t page = page_size();
-    uintptr_t first = ((uintptr_t)wanted->part->pages_first + page - 1) / page * page;
-    uintptr_t last = (uintptr_t)wanted->part->pages_last / page * page;
-    if (!pages.start) {
-        if (first >= last) /* smaller than a page of this machine: stays writable */
-            return 1;
-        pages = (struct pages){to_pointer(first), last - first};
-    }
-    return protect_pages(pages.start, pages.length, wanted->is_writable);
+    uintptr_t first = ((uintptr_t)part->pages_first + page - 1) / page * page;
+    uintptr_t last = (uintptr_t)part->pages_last / page * page;
+    if (first >= last) /* smaller than a page of this machine: stays writable */
+        return 1;
+    return protect_pages(to_pointer(first), last - first, is_writable);
 }
 
 /* Changes the protection of the slots of all objects. */
@@ -112,10 +103,8 @@ static int protect_slots(int is_writable)
     const char *previous = NULL;
     int done = 1;
     FOR_EACH_PART (part, NULL) {
-        struct protection protection = {part, is_writable};
-        size_t size = (size_t)(part->pages_last - part->pages_first);
-        if (part->pages_last != previous && size) /* the parts of one object are neighbours */
-            done &= with_read_only_pages(part->pages_first, size, protect_object, &protection);
+        if (part->pages_last != previous) /* the parts of one object are neighbours */
+            done &= protect_object(part, is_writable);
         previous = part->pages_last;
     }
     return done;
