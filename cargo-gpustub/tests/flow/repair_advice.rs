@@ -44,7 +44,7 @@ const CASES: [Case<'_>; 7] = [
             ("libsycl.so.8", "syclTest"),
         ],
         "link the gpustub stubs instead; there are no stubs of libsycl.so.8: stubs cannot replace C++ classes; build the \
-         file without, or leave it out of the package; `cargo gpustub repair --partial` replaces the other libraries",
+         file without, or leave it out of the package; `--partial` of `cargo gpustub repair` replaces the other libraries",
         Some(&["--partial"]),
     ),
     // Another rule reports the library without stubs.
@@ -54,7 +54,7 @@ const CASES: [Case<'_>; 7] = [
             ("libcudensitymat.so.0", "cudensitymatOpen"),
         ],
         "link the gpustub stubs instead; there are no stubs of libcudensitymat.so.0: `cargo gpustub repair --library \
-         NAME=path/to/libcudensitymat.so.0` makes stubs of its functions; `cargo gpustub repair --partial` replaces the \
+         NAME=path/to/libcudensitymat.so.0` makes stubs of its functions; `--partial` of `cargo gpustub repair` replaces the \
          other libraries",
         Some(&["--partial"]),
     ),

@@ -76,7 +76,7 @@ pub fn remedy(image: &PackageImage<'_>, missing: &[&str]) -> String {
         return format!("{reason}{wheel}");
     }
     format!(
-        "{link}{wheel}; {reason}; `cargo gpustub repair --partial` replaces the other libraries"
+        "{link}{wheel}; {reason}; `--partial` of `cargo gpustub repair` replaces the other libraries"
     )
 }
 

@@ -36,7 +36,7 @@ pub struct Crate<'a> {
     pub manifest: Option<&'a Manifest>,
     /// Whether the package is a workspace member that the run checks.
     pub checked: bool,
-    /// Whether the package is a workspace member: `cargo gpustub add -p` accepts it.
+    /// Whether the package is a workspace member: `-p` of `cargo gpustub add` accepts it.
     pub member: bool,
     /// Whether the linker links a program, or a library for other languages than Rust, from it.
     pub linked: bool,

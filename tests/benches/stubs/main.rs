@@ -328,7 +328,7 @@ impl Bench {
         println!("| a used stub with adapters in C: mean of {with} | {each_adapted:.0} |");
         println!("| an unused stub | {:.2} |", (many - alone) / n);
         println!(
-            "| tables of {libraries} libraries, with the names of all status codes | {:.0} |",
+            "| tables of {libraries} libraries that `gpustub_load` alone does not keep, with the names of all status codes | {:.0} |",
             (some - few) - (unused - none) - counted * each
         );
         println!("| the run time | {} |", alone - none);
