@@ -81,6 +81,7 @@
  .p2align 3
 .Lcopied_\name:
  .zero \size
+ .byte 0 /* slot_is_denied */
  .p2align 2
  .long .Lslot_\name - ., .Lpart_\library - .
 

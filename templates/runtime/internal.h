@@ -191,6 +191,13 @@ ALWAYS_INLINE void *slot_copied(const struct slot *slot)
     return (char *)slot + (LOAD_RELAXED(&slot->code) & ~SLOT_REASON);
 }
 
+/* Whether the object of a slot with data could not be written. It is behind what was copied: where an object is read-only,
+ * the slot may be, too. */
+ALWAYS_INLINE uint8_t *slot_is_denied(const struct slot *slot, const struct spec *spec)
+{
+    return (uint8_t *)slot_copied(slot) + (size_t)spec->value;
+}
+
 /* Returns whether a lookup found the stub itself, which is possible if it is exported. */
 ALWAYS_INLINE int is_own_trampoline(const struct slot *slot, const void *target)
 {

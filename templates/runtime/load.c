@@ -176,7 +176,9 @@ static void *resolve_target(struct slot *slot, const struct library *library,
     int is_data = spec->hook == HOOK_DATA;
     if (!target || (is_data && !copy_data(slot, target, binding.size, 1))) {
         note_errors(slot, library, spec);
-        if (!watched || is_data)
+        if (is_data && target)
+            STORE_RELEASE(slot_is_denied(slot, spec), 1);
+        else if (!watched && !is_data)
             store_reason(stores, slot, binding.reason);
         return NULL;
     }

@@ -55,7 +55,7 @@ static int measure_data(struct binding *binding, const struct slot *slot, const 
     binding->larger_size = size == listed ? 0 : size < listed ? listed : size;
     if (!size)
         binding->explanation = "no such data in the library";
-    else if (slot_reason(slot))
+    else if (LOAD_ACQUIRE(slot_is_denied(slot, spec)))
         binding->explanation = "the program's object is read-only";
     return !binding->explanation;
 }
