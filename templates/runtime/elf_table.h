@@ -25,7 +25,8 @@
 #define GPUSTUB_WORD_ALIGN .p2align 2
 #endif
 
-/* Sections of slots begin with this name; alignment of their pages, as a power of two. As IMAGE_IS_LOCKED of the run time. */
+/* First part of the names of the slots' sections, and alignment of .Lpages_first and .Lpages_last. glibc: as for
+ * IMAGE_IS_LOCKED of the run time. */
 #ifdef __linux__
 #include <features.h>
 #endif

@@ -221,23 +221,19 @@ fn wheels(work: &Path, base: &Path) -> Result<()> {
     let wheel = components::only_entry(&components::component("wheels-repair/torch")?)?;
     let here = release(&repository(), &components::target_dir())?;
     let base = release(base, &work.join("target"))?;
-    let repair = |program: &Path, name: &str, jobs: &str| {
-        let mut repair = Command::new(program);
-        repair.args(["gpustub", "repair", "--quiet", "--force", "--jobs", jobs]);
-        repair.arg("--out-dir").arg(work.join(name)).arg(&wheel);
-        repair
-    };
-    let jobless = |program: &Path, name: &str| {
+    let repair = |program: &Path, name: &str, jobs: &[&str]| {
         let mut repair = Command::new(program);
         repair.args(["gpustub", "repair", "--quiet", "--force"]);
-        repair.arg("--out-dir").arg(work.join(name)).arg(&wheel);
+        repair.args(jobs).arg("--out-dir").arg(work.join(name));
+        repair.arg(&wheel);
         repair
     };
+    let two_jobs = &["--jobs", "2"][..];
     // 1: an image was left.
     let turns = Turns::run(
         RUNS,
-        || cost(&mut repair(&here, "repaired-here", "2"), &[0, 1]),
-        || cost(&mut jobless(&base, "repaired-base"), &[0, 1]),
+        || cost(&mut repair(&here, "repaired-here", two_jobs), &[0, 1]),
+        || cost(&mut repair(&base, "repaired-base", &[]), &[0, 1]),
     )?;
     println!("\n## PyTorch's wheel\n\n{}", Turns::HEAD);
     turns.print("repair");
@@ -246,8 +242,8 @@ fn wheels(work: &Path, base: &Path) -> Result<()> {
         Ok(fs::metadata(wheel)?.len() as f64)
     };
     let size = size("repaired-here")? / size("repaired-base")?;
-    let memory = peak_memory(&repair(&here, "repaired-here", "2"))? / 2.0;
-    let alone = peak_memory(&repair(&here, "repaired-here", "1"))?;
+    let memory = peak_memory(&repair(&here, "repaired-here", two_jobs))? / 2.0;
+    let alone = peak_memory(&repair(&here, "repaired-here", &["--jobs", "1"]))?;
     let mut figures = turns.figures().to_vec();
     figures.extend([("size", size), ("memory", memory), ("memory-alone", alone)]);
     record("repair", &figures)?;

@@ -41,15 +41,20 @@ fn zip(directory: &Path, wheel: &str) -> Zip {
     Zip::new(File::open(directory.join(wheel)).unwrap()).unwrap()
 }
 
-#[test]
-fn a_further_stub_library_has_another_name() {
-    let directory = tempfile::tempdir().unwrap();
-    let directory = directory.path();
+/// Builds a wheel, and repairs it into `out1`.
+fn repair_a_wheel(directory: &Path) {
     cudart(directory, "12");
     image(directory, "content/acme/_core.so", COUNT, &["-shared"]);
     fs::remove_file(directory.join("content/acme/_core.so.c")).unwrap();
     wheel(directory, &[]);
     ends(0, directory, &["repair", NAME, "--out-dir", "out1"]);
+}
+
+#[test]
+fn a_further_stub_library_has_another_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    repair_a_wheel(directory);
     pack_with(directory, "out1", "acme/_more.so", ALLOCATE);
     ends(0, directory, &["repair", NAME, "--out-dir", "out2"]);
     // The same functions as those of `_more.so`.
@@ -91,11 +96,7 @@ fn a_further_stub_library_has_another_name() {
 fn a_repaired_wheel_is_copied() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
-    cudart(directory, "12");
-    image(directory, "content/acme/_core.so", COUNT, &["-shared"]);
-    fs::remove_file(directory.join("content/acme/_core.so.c")).unwrap();
-    wheel(directory, &[]);
-    ends(0, directory, &["repair", NAME, "--out-dir", "out1"]);
+    repair_a_wheel(directory);
     let repaired = format!("out1/{NAME}");
     for (options, verb, path) in [
         (&["--dry-run"][..], "Copying", &repaired),

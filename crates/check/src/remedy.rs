@@ -7,7 +7,7 @@ use crate::evidence::is_found_as;
 use crate::gpu_file::{GpuFile, gpu_file};
 use crate::package::PackageImage;
 
-/// What libraries without stubs have in common.
+/// Kind of libraries that have no stubs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WithoutStubs {
     /// All are loaders in front of vendors' drivers, which a package may bring.
@@ -19,7 +19,7 @@ pub enum WithoutStubs {
 }
 
 impl WithoutStubs {
-    /// What these libraries have in common.
+    /// Kind of these libraries, together.
     pub fn of(files: &[GpuFile]) -> Self {
         if files.iter().all(|file| file.role == Role::Loader) {
             Self::Loaders

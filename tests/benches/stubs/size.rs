@@ -67,7 +67,7 @@ impl Bench {
             .collect();
         let all = self.archive("size-all", &manifest, ByName::new());
         let own = self.own_library("size-own", &names);
-        let one = self.own_library("size-one", &names[..1]);
+        let single = self.own_library("size-one", &names[..1]);
         // The calls also have a size: the same calls of functions that share one body.
         let plain = self.plain(&names);
         let used = self.weigh("size-used", &all, &names, &names);
@@ -79,7 +79,7 @@ impl Bench {
         let few = self.weigh("size-few", &plain, &names, &firsts);
         let none = self.weigh("size-none", &plain, &names, &[]);
         let many = self.weigh("size-many", &own, &names, &[]);
-        let alone = self.weigh("size-alone", &one, &names, &[]);
+        let alone = self.weigh("size-alone", &single, &names, &[]);
         let (n, counted) = (names.len() as f64, firsts.len() as f64);
         let each = ((most - some) - (rest - few)) / (simple.len() as f64 - counted);
         let with = (names.len() - simple.len()) as f64;

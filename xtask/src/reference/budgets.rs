@@ -128,7 +128,7 @@ impl Data {
         let mut text = parts.next().unwrap_or_default().to_owned();
         for part in parts {
             let (name, rest) = part.split_once('}').ok_or("`{` without `}`")?;
-            text += &shown(self.figure(budget, name)?);
+            text += &figure_text(self.figure(budget, name)?);
             text += rest;
         }
         Ok(text)
@@ -187,7 +187,7 @@ fn rounded(figure: f64) -> f64 {
 }
 
 /// A figure as text: ratios have two digits behind the point.
-fn shown(figure: f64) -> String {
+fn figure_text(figure: f64) -> String {
     if figure.fract() == 0.0 && figure.abs() >= 2.0 {
         return figure.to_string();
     }

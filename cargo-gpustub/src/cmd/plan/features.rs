@@ -63,8 +63,7 @@ pub fn describe(text: &mut String, off: &[TableOff<'_>], package: &Package, work
         .flat_map(|table| table.missing.iter().copied())
         .collect();
     let pronoun = |count| if count == 1 { "it" } else { "them" };
-    let enabled = pronoun(features.len());
-    let shown = pronoun(off.len());
+    let (feature_pronoun, table_pronoun) = (pronoun(features.len()), pronoun(off.len()));
     let features = Vec::from_iter(features);
     let members = workspace.members();
     let is_member = members.iter().any(|member| member.id == package.id);
@@ -72,12 +71,12 @@ pub fn describe(text: &mut String, off: &[TableOff<'_>], package: &Package, work
     let step = match members.len() {
         _ if !is_member => {
             let features = features.join("\", \"");
-            format!("its dependents enable {enabled} with `features = [\"{features}\"]`")
+            format!("its dependents enable {feature_pronoun} with `features = [\"{features}\"]`")
         }
-        1 => format!("`cargo gpustub plan {option}` shows {shown}"),
+        1 => format!("`cargo gpustub plan {option}` shows {table_pronoun}"),
         _ => {
             let package = &package.name;
-            format!("`cargo gpustub plan -p {package} {option}` shows {shown}")
+            format!("`cargo gpustub plan -p {package} {option}` shows {table_pronoun}")
         }
     };
     let _ = writeln!(text, "    note        {step}");
