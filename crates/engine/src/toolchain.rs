@@ -38,6 +38,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 
 use gpustub_core::diag::MISSING_COMPILER;
 use gpustub_core::target::Target;
@@ -55,6 +56,8 @@ use tool::{Tool, absolute, tool_error, underscores};
 #[derive(Debug)]
 pub struct Toolchain {
     compiler: Tool,
+    /// `None` inside: the compiler has no `--version`.
+    version: OnceLock<Option<Vec<u8>>>,
     family: Family,
     archiver: Tool,
     target: Target,
@@ -182,6 +185,7 @@ impl Toolchain {
         };
         Ok(Self {
             compiler: Tool::new(&compiler)?,
+            version: OnceLock::new(),
             family,
             archiver: Tool::new(&archiver)?,
             target: target.clone(),

@@ -91,18 +91,30 @@ impl Toolchain {
         let mut command = self.compiler.command(dir);
         self.add_flags(&mut command, &self.optional_flags(dir), defines);
         let source = command.args(["-E", source]).output().ok()?;
-        let version = self.compiler.command(dir).arg("--version").output().ok()?;
-        if !source.status.success() || !version.status.success() {
+        if !source.status.success() {
             return None;
         }
         // The flags name the directory, in whose place the compiler writes another name.
         let words = words(&command).replace(dir.to_str()?, "");
         let command = format!("{} {words}", env!("CARGO_PKG_VERSION"));
-        let hash = hash_of(&[command.as_bytes(), &version.stdout, &source.stdout]);
+        let hash = hash_of(&[
+            command.as_bytes(),
+            self.compiler_version(dir)?,
+            &source.stdout,
+        ]);
         Some(Entry {
             dir: root.join("gpustub-objects").join(hash),
             lock: None,
         })
+    }
+
+    /// Output of the compiler's `--version`, asked once.
+    fn compiler_version(&self, dir: &Path) -> Option<&[u8]> {
+        let version = self.version.get_or_init(|| {
+            let output = self.compiler.command(dir).arg("--version").output().ok()?;
+            output.status.success().then_some(output.stdout)
+        });
+        version.as_deref()
     }
 }
 
