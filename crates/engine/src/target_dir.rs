@@ -18,6 +18,13 @@ pub(crate) fn find(out_dir: &Path, target: &str) -> Option<PathBuf> {
     Some(root.to_owned())
 }
 
+/// As [`find`], where a file of cargo's is: the tag of a directory that cargo created, or the lock of the profile.
+pub(crate) fn find_proven(out_dir: &Path, target: &str) -> Option<PathBuf> {
+    let root = find(out_dir, target)?;
+    let profile = profile_dir(cargo_out_dir(out_dir)?)?;
+    (is_tagged(&root) || profile.join(".cargo-lock").exists()).then_some(root)
+}
+
 /// OUT_DIR of the build script that wrote a file.
 pub(crate) fn cargo_out_dir(path: &Path) -> Option<&Path> {
     let mut dirs = path.ancestors().filter(|dir| dir.ends_with("out"));
@@ -36,7 +43,7 @@ fn profile_dir(out_dir: &Path) -> Option<&Path> {
 }
 
 /// Whether cargo has created the directory as a target directory.
-pub(crate) fn is_tagged(dir: &Path) -> bool {
+fn is_tagged(dir: &Path) -> bool {
     let tag = fs::read_to_string(dir.join("CACHEDIR.TAG"));
     tag.is_ok_and(|text| text.contains("created by cargo"))
 }

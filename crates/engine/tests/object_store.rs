@@ -195,3 +195,14 @@ fn a_directory_that_is_not_cargos_gets_no_store() {
     assert_eq!(workspace.build(&dir).0, ALL);
     assert!(!workspace.root.path().join("gpustub-objects").exists());
 }
+
+/// Cargo tags only what it creates, not a volume that CI mounts as the target directory.
+#[test]
+fn a_directory_that_cargo_locks_has_a_store() {
+    let workspace = Workspace::new();
+    fs::remove_file(workspace.root.path().join("CACHEDIR.TAG")).unwrap();
+    let dir = workspace.package("a-1", "f");
+    fs::write(workspace.root.path().join("debug/.cargo-lock"), "").unwrap();
+    workspace.build(&dir);
+    assert!(workspace.root.path().join("gpustub-objects").exists());
+}
