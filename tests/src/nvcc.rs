@@ -150,7 +150,7 @@ impl Compiled {
         let mut link = Command::new("c++");
         link.current_dir(&self.directory).args(words);
         match with {
-            With::Stubs => link.arg("gpustub/libgpustub_stubs.a"),
+            With::Stubs => link.arg("build/stubs/out/gpustub/libgpustub_stubs.a"),
             With::Library(library) => link.arg(library),
         };
         succeed(link.args(["-pthread", "-ldl", "-o"]).arg(output))?;

@@ -319,7 +319,8 @@ impl Stubs {
         compiler: &str,
         flags: &[String],
     ) -> Result<Self> {
-        let sources = dir.join("gpustub");
+        // As cargo's OUT_DIR: the target directory keeps the run time for all tests.
+        let sources = dir.join("build/stubs/out/gpustub");
         fs::create_dir_all(&sources).map_err(|e| format!("{}: {e}", sources.display()))?;
         gpustub_engine::write_sources(&sources, files)?;
         let compiler = wrapper(dir, compiler, flags)?;

@@ -52,7 +52,7 @@ fn link(dir: &Path, archive: &Path, source: &str, flags: &[&str]) -> Result<Path
     let mut command = Command::new("cc");
     command
         .arg("-I")
-        .arg(dir.join("gpustub"))
+        .arg(dir.join("build/stubs/out/gpustub"))
         .arg("-O1")
         .arg(&main)
         .arg(archive);

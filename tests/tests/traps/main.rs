@@ -359,7 +359,7 @@ impl Work {
         command
             .arg("-I")
             .arg(self.source.parent().unwrap_or(&self.source));
-        command.arg("-I").arg(dir.join("gpustub"));
+        command.arg("-I").arg(dir.join("build/stubs/out/gpustub"));
         if self.machine == Machine::Musl {
             command.arg("-DNO_FRAMES"); // no <execinfo.h>
         }
