@@ -363,39 +363,38 @@ impl Input {
         lists
     }
 
-    /// Paths and contents of the texts that may load libraries, sorted.
-    pub fn texts(&self) -> Vec<(String, String)> {
-        let mut texts = Vec::new();
-        match &self.source {
+    /// Paths and contents of the texts that may load libraries, each read when the iterator reaches it.
+    pub fn texts(&self) -> impl Iterator<Item = (&str, String)> {
+        let sizes: Vec<_> = match &self.source {
+            Source::Wheel { wheel, .. } => wheel.files().collect(),
+            Source::Files(_) => Vec::new(),
+            Source::Directory(_) => {
+                let members = self.package.members.iter();
+                members
+                    .map(|member| (member.path.as_str(), member.size))
+                    .collect()
+            }
+        };
+        let texts = sizes
+            .into_iter()
+            .filter(|(path, size)| may_load(path, *size));
+        texts.filter_map(|(path, _)| Some((path, self.text(path)?)))
+    }
+
+    fn text(&self, path: &str) -> Option<String> {
+        let bytes = match &self.source {
             Source::Wheel { wheel, .. } => {
-                for (path, size) in wheel.files() {
-                    let mut bytes = Vec::new();
-                    if may_load(path, size) && wheel.unpack(path, &mut bytes).is_ok() {
-                        texts.push((path.to_owned(), lossy_text(&bytes)));
-                    }
-                }
+                let mut bytes = Vec::new();
+                wheel.unpack(path, &mut bytes).ok().map(|()| bytes)
             }
-            Source::Files(_) => {}
-            Source::Directory(directory) => {
-                for member in &self.package.members {
-                    if may_load(&member.path, member.size)
-                        && let Ok(bytes) = fs::read(directory.join(&member.path))
-                    {
-                        texts.push((member.path.clone(), lossy_text(&bytes)));
-                    }
-                }
-            }
-        }
-        texts.sort_unstable();
-        texts
+            Source::Files(_) => None,
+            Source::Directory(directory) => fs::read(directory.join(path)).ok(),
+        };
+        bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 }
 
 /// Whether a file may be a text that loads libraries.
 fn may_load(path: &str, size: u64) -> bool {
     loaders::is_text(path) && size <= loaders::MAX_TEXT
-}
-
-fn lossy_text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }

@@ -276,13 +276,15 @@ fn patch_images(
 
 /// Reports texts of the package, such as Python modules, that load GPU libraries themselves.
 fn report_texts(input: &Input, diagnostics: &mut Vec<Diagnostic>, texts: &mut Sources) {
+    let mut reports = BTreeMap::new();
     for (path, text) in input.texts() {
-        let location = input.package.location_of(&path);
-        if let Some(diagnostic) = loaders::loaded_by_text(&path, location, &text) {
-            diagnostics.push(diagnostic);
-            texts.insert(input.package.display_path_of(&path), text);
+        let location = input.package.location_of(path);
+        if let Some(diagnostic) = loaders::loaded_by_text(path, location, &text) {
+            reports.insert(path, diagnostic);
+            texts.insert(input.package.display_path_of(path), text);
         }
     }
+    diagnostics.extend(reports.into_values());
 }
 
 /// Names and directory of the stub library.
