@@ -96,8 +96,8 @@ fn library(directory: &Path, name: &str, source: &str, arch: &str) -> Result<Pat
 }
 
 #[test]
-#[ignore = "needs nvcc and CMake: ./tests/run"]
-fn targets_are_linked_for_what_their_libraries_serve() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_targets_are_linked_for_what_their_libraries_serve() -> Result<()> {
     let dir = scratch()?;
     let dir = dir.path();
     copy_functions(dir)?;

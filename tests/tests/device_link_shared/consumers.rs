@@ -273,8 +273,8 @@ const PLAIN: [Expected; 11] = [
 
 /// With and without a `CUDA::cudart`, by each generator and linker.
 #[test]
-#[ignore = "needs nvcc: ./tests/run"]
-fn targets_without_cuda_have_one_device_link() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_targets_without_cuda_have_one_device_link() -> Result<()> {
     let _alone = alone();
     let project = workspace()?;
     for (generator, flags, has_toolkit) in [
@@ -299,8 +299,8 @@ fn targets_without_cuda_have_one_device_link() -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs nvcc: ./tests/run"]
-fn targets_with_cuda_have_one_device_link() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_targets_with_cuda_have_one_device_link() -> Result<()> {
     let _alone = alone();
     let dir = scratch()?;
     let build = Build::new(workspace()?, dir.path(), "cuda")?.cuda();

@@ -87,8 +87,8 @@ fn own_links_are_found(linker: Option<&str>) -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs nvcc: ./tests/run"]
-fn shared_libraries_call_the_device_link_of_a_cdylib() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_shared_libraries_call_the_device_link_of_a_cdylib() -> Result<()> {
     let _alone = alone();
     own_links_are_found(None)
 }
@@ -105,8 +105,8 @@ fn heavy_every_linker_exports_the_device_link_of_a_cdylib() -> Result<()> {
 
 /// The build script of `native` cannot add Rust code to it.
 #[test]
-#[ignore = "needs nvcc: ./tests/run"]
-fn cdylib_with_device_code_is_linked_or_refused_by_the_linker() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_cdylib_with_device_code_is_linked_or_refused_by_the_linker() -> Result<()> {
     let _alone = alone();
     let project = workspace()?;
     build(project, &["native"], None)?.success()?;
@@ -125,8 +125,8 @@ fn cdylib_with_device_code_is_linked_or_refused_by_the_linker() -> Result<()> {
 
 /// `plugin` and `flat` share a final, and the memory of its libraries.
 #[test]
-#[ignore = "needs nvcc: ./tests/run"]
-fn two_cdylibs_of_one_final_are_registered_once() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_two_cdylibs_of_one_final_are_registered_once() -> Result<()> {
     let _alone = alone();
     let project = workspace()?;
     build(project, &["plugin", "flat"], None)?.success()?;

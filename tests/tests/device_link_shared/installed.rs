@@ -43,8 +43,8 @@ fn configure(directory: &Path, prefix: &Path, words: &[&str]) -> Result<Command>
 
 /// `$ORIGIN` alone locates the neighbouring libraries.
 #[test]
-#[ignore = "needs nvcc: ./tests/run"]
-fn opened_final_finds_its_libraries_in_a_moved_directory() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_opened_final_finds_its_libraries_in_a_moved_directory() -> Result<()> {
     let _alone = alone();
     let dir = scratch()?;
     let prefix = installed("area", dir.path())?;
@@ -57,8 +57,8 @@ fn opened_final_finds_its_libraries_in_a_moved_directory() -> Result<()> {
 /// The finals of a chain are alternatives: `libbase_final.so` and `libarea_final.so` both device-link `base`, and need
 /// its library.
 #[test]
-#[ignore = "needs nvcc: ./tests/run"]
-fn check_reads_an_installed_directory() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_check_reads_an_installed_directory() -> Result<()> {
     let _alone = alone();
     let dir = scratch()?;
     let prefix = installed("area", dir.path())?;
@@ -84,8 +84,8 @@ fn check_reads_an_installed_directory() -> Result<()> {
 
 /// With a toolkit, and without: linkers read the libraries that the libraries need.
 #[test]
-#[ignore = "needs nvcc: ./tests/run"]
-fn cmake_links_the_final_of_a_moved_directory() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_cmake_links_the_final_of_a_moved_directory() -> Result<()> {
     let _alone = alone();
     let dir = scratch()?;
     let prefix = installed("area", dir.path())?;
@@ -122,8 +122,8 @@ fn cmake_links_the_final_of_a_moved_directory() -> Result<()> {
 
 /// The final of `area` is over `base`, too.
 #[test]
-#[ignore = "needs nvcc: ./tests/run"]
-fn cmake_refuses_two_finals_over_one_library() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_cmake_refuses_two_finals_over_one_library() -> Result<()> {
     let _alone = alone();
     let dir = scratch()?;
     let prefix = installed("area", dir.path())?;
@@ -169,8 +169,8 @@ fn a_program_may_device_link_the_installed_archives_itself() -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs nvcc: ./tests/run"]
-fn another_workspace_declares_the_installed_files() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_another_workspace_declares_the_installed_files() -> Result<()> {
     let _alone = alone();
     let project = Project::new("external", "external")?;
     let prefix = installed("area", &project.directory)?;

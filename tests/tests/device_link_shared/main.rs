@@ -267,8 +267,8 @@ fn programs(project: &Project, words: &[&str]) -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs nvcc: ./tests/run"]
-fn a_chain_uses_its_final_and_a_diamond_has_a_link_of_its_own() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_a_chain_uses_its_final_and_a_diamond_has_a_link_of_its_own() -> Result<()> {
     let _alone = alone();
     let project = workspace()?;
     programs(project, &[])?;
@@ -277,8 +277,8 @@ fn a_chain_uses_its_final_and_a_diamond_has_a_link_of_its_own() -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs nvcc: ./tests/run"]
-fn bfd_links_the_same_programs() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_bfd_links_the_same_programs() -> Result<()> {
     let _alone = alone();
     let flags = format!("target.{TRIPLE}.rustflags=['-Clinker-features=-lld']");
     programs(workspace()?, &["--config", &flags])

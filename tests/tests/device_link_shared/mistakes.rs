@@ -73,8 +73,8 @@ const REFUSED: [(&str, &str); 19] = [
 ];
 
 #[test]
-#[ignore = "needs nvcc: ./tests/run"]
-fn mistakes_are_errors_of_the_configuration() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_mistakes_are_errors_of_the_configuration() -> Result<()> {
     let _alone = alone();
     let project = workspace()?;
     let dir = scratch()?;
@@ -124,8 +124,8 @@ fn mistakes_are_errors_of_the_configuration() -> Result<()> {
 
 /// CMake device-links for the target's architectures, whatever its objects and libraries have.
 #[test]
-#[ignore = "needs nvcc: ./tests/run"]
-fn narrow_device_links_are_reported() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_narrow_device_links_are_reported() -> Result<()> {
     let _alone = alone();
     let dir = scratch()?;
     let build = Build::new(workspace()?, dir.path(), "narrow")?.cuda();

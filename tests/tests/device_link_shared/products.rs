@@ -60,8 +60,8 @@ fn shared_libraries_of_a_build_can_be_loaded() -> Result<()> {
 
 /// Files that another build made, and that lost their run path.
 #[test]
-#[ignore = "needs nvcc: ./tests/run"]
-fn exported_libraries_can_be_loaded() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_exported_libraries_can_be_loaded() -> Result<()> {
     let _alone = alone();
     let project = Project::new("external", "external")?;
     workspace()?.install("area", &project.directory.join("installed"))?;
@@ -109,8 +109,8 @@ const REFUSED: [(&str, &str); 5] = [
 ];
 
 #[test]
-#[ignore = "needs nvcc: ./tests/run"]
-fn targets_of_cmake_can_be_loaded() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_targets_of_cmake_can_be_loaded() -> Result<()> {
     let _alone = alone();
     let dir = scratch()?;
     let build = Build::new(workspace()?, dir.path(), "products")?.cuda();

@@ -15,8 +15,8 @@ const NO_DRIVER: u32 = 35;
 
 /// No image links the runtime: the stubs find it.
 #[test]
-#[ignore = "needs nvcc: ./tests/run"]
-fn libraries_call_the_shared_stubs_of_one_of_them() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_libraries_call_the_shared_stubs_of_one_of_them() -> Result<()> {
     let _alone = alone();
     let mut project = Project::new("workspace", "stubbed")?;
     project.preloads = false;
@@ -29,8 +29,8 @@ fn libraries_call_the_shared_stubs_of_one_of_them() -> Result<()> {
 
 /// Libraries without a table of stubs call those of the library that they require.
 #[test]
-#[ignore = "needs nvcc: ./tests/run"]
-fn libraries_call_the_shared_stubs_of_a_dependency() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_libraries_call_the_shared_stubs_of_a_dependency() -> Result<()> {
     let _alone = alone();
     let mut project = Project::new("workspace", "inherited")?;
     project.preloads = false;
@@ -60,8 +60,8 @@ fn libraries_call_the_shared_stubs_of_a_dependency() -> Result<()> {
 
 /// As [`libraries_call_the_shared_stubs_of_a_dependency`], in targets of CMake.
 #[test]
-#[ignore = "needs nvcc: ./tests/run"]
-fn device_links_of_cmake_call_the_shared_stubs() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_device_links_of_cmake_call_the_shared_stubs() -> Result<()> {
     let _alone = alone();
     let project = Project::new("workspace", "inherited")?;
     project.append("base/GpuStub.toml", PROVIDED)?;

@@ -308,8 +308,8 @@ fn both(stubs: &str, table: &str) -> Result<Project> {
 }
 
 #[test]
-#[ignore = "needs CUDA's compiler, HIP's headers and device libraries: ./tests/run"]
-fn one_table_has_code_for_both_vendors() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_one_table_has_code_for_both_vendors() -> Result<()> {
     let project = both(STUB, "")?;
     let needs = "[dependencies]\nboth = { path = \"../both\" }\n";
     let main = "fn main() {\n    assert_eq!(both::run(), 0);\n}\n";

@@ -168,8 +168,8 @@ const LIBRARIES: [&str; 2] = ["_Z10top_kernelPi", "_Z11base_kernelPi"];
 const ARCHS: [&str; 2] = ["gfx1030", "gfx90a"];
 
 #[test]
-#[ignore = "needs HIP's headers and device libraries: ./tests/run"]
-fn a_module_has_the_kernels_of_all_crates_and_is_loaded() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_a_module_has_the_kernels_of_all_crates_and_is_loaded() -> Result<()> {
     let project = project()?;
     built(&project)?;
     let kernels = [LIBRARIES[0], LIBRARIES[1], "wave"];
@@ -306,8 +306,8 @@ archs = ["sm_80", "compute_90", "gfx90a"]
 "#;
 
 #[test]
-#[ignore = "needs CUDA's compiler, HIP's headers and device libraries: ./tests/run"]
-fn a_module_for_both_vendors_is_two_files() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_a_module_for_both_vendors_is_two_files() -> Result<()> {
     let project = Project::new(TOOLKIT_13)?;
     project.install_rocm()?;
     let main = MAIN

@@ -194,8 +194,8 @@ const REFUSED: &[Refused] = &[
 ];
 
 #[test]
-#[ignore = "needs HIP's headers and device libraries: ./tests/run"]
-fn archives_that_cannot_be_linked_are_named() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_archives_that_cannot_be_linked_are_named() -> Result<()> {
     let project = prebuilt_project()?;
     let toml = fs::read_to_string(project.root().join("base/GpuStub.toml"))?;
     succeed(&mut project.gpustub(&["sync", "-p", "base"])?)?;
@@ -237,8 +237,8 @@ fn built_archive(project: &Project, name: &str) -> Result<PathBuf> {
 }
 
 #[test]
-#[ignore = "needs CUDA's compiler, HIP's headers and device libraries: ./tests/run"]
-fn an_archive_has_objects_of_both_vendors() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_an_archive_has_objects_of_both_vendors() -> Result<()> {
     let project = crate::both(crate::STUB, "")?;
     build(&project, &["-p", "both"])?.success()?;
     let archive = built_archive(&project, "libgpustub_rdc_both_both.a")?;

@@ -70,8 +70,8 @@ pub fn expect_shared(ran: &Ran, image: &str, libraries: &[&str], launches: usize
 }
 
 #[test]
-#[ignore = "needs HIP's headers and device libraries: ./tests/run"]
-fn shared_libraries_are_registered_by_one_device_link() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_shared_libraries_are_registered_by_one_device_link() -> Result<()> {
     let project = shared_project()?;
     let recorder = hip_recorder(&project.path("recorder"))?;
     let example = "fn main() {\n    assert_eq!(top::run(), 0);\n}\n";

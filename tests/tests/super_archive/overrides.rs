@@ -248,8 +248,8 @@ fn programs_use_the_first_layer_with_other_linkers() -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs clang, gold, lld, mold: ./tests/run"]
-fn programs_of_clang_use_the_first_layer_with_every_linker() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_programs_of_clang_use_the_first_layer_with_every_linker() -> Result<()> {
     compile_and_link(["clang-19", "clang++-19"], ..)
 }
 
@@ -307,8 +307,8 @@ fn programs_of_other_machines_use_the_first_layer() -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs clang, lld and llvm of several releases: ./tests/run"]
-fn programs_of_bitcode_use_the_first_layer() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_programs_of_bitcode_use_the_first_layer() -> Result<()> {
     let overrides = Overrides::read()?;
     let dir = scratch()?;
     let dir = dir.path();
