@@ -8,8 +8,8 @@
  *   3. replay: one thread replays the registrations of start-up code (hook.c); others wait;
  *   4. bind: every such thread writes the slots from the winning result, that is, the same values;
  *   5. protect: with glibc, slots are in pages that the loader made read-only, which 4 opens for its stores, under
- *      the loader's lock, and closes (IMAGE_IS_LOCKED). Elsewhere they are on pages of their own, which become
- *      read-only when all libraries are bound and no thread is in 4.
+ *      the loader's lock, and closes (IMAGE_IS_LOCKED), unless the program has a dl_iterate_phdr of its own. Elsewhere
+ *      they are on pages of their own, which become read-only when all libraries are bound and no thread is in 4.
  * The wait in 3 is the only one, and a child of a fork does not wait. */
 #ifndef GPUSTUB_INTERNAL_H
 #define GPUSTUB_INTERNAL_H

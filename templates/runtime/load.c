@@ -34,7 +34,7 @@ static int open_for_stores(struct pages pages)
 
 static void close_after_stores(struct pages pages)
 {
-    if (pages.start && IMAGE_IS_LOCKED)
+    if (pages.start && pages.may_close)
         protect_pages(pages.start, pages.length, 0);
 }
 
@@ -336,7 +336,7 @@ static void unbind_part(struct part *part)
     } else {
         /* The child of a fork: another thread of its parent may have held the lock. */
         open_pages(part->first, size);
-        reset_slots((struct pages){NULL, 0}, part);
+        reset_slots((struct pages){NULL, 0, 0}, part);
     }
 }
 

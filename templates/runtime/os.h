@@ -59,6 +59,7 @@ INTERNAL int inspect_handle(void *handle, const struct library *library, char **
 struct pages {
     void *start; /* NULL: they stay read-only */
     size_t length;
+    int may_close; /* whether no other thread writes to them */
 };
 INTERNAL size_t object_size(const char *name, const void *address);
 INTERNAL void open_pages(const void *address, size_t size);

@@ -14,6 +14,42 @@
 #define WRITABLE 0
 #endif
 
+#ifdef OWN_LIST
+/* A list that was made when the program started, and no lock, as ClickHouse and Seastar have it: another thread may
+ * write to the slots when their pages are closed, so that they stay open. */
+#include <dlfcn.h>
+#include <link.h>
+
+typedef int visit_function(struct dl_phdr_info *info, size_t size, void *context);
+static struct dl_phdr_info images[64];
+static int image_count;
+
+static int add_image(struct dl_phdr_info *info, size_t size, void *context)
+{
+    (void)size;
+    (void)context;
+    CHECK(image_count < 64);
+    images[image_count++] = *info;
+    return 0;
+}
+
+int dl_iterate_phdr(visit_function *visit, void *context)
+{
+    int (*next)(visit_function *, void *);
+    int result = 0;
+    void *symbol = image_count ? NULL : dlsym(RTLD_NEXT, "dl_iterate_phdr");
+    if (symbol) {
+        memcpy(&next, &symbol, sizeof next);
+        next(add_image, NULL);
+    }
+    for (int i = 0; i < image_count && !result; i++)
+        result = visit(&images[i], sizeof images[i], context);
+    return result;
+}
+#else
+#define OWN_LIST 0
+#endif
+
 int trap_value(void);
 int trap_other(void);
 
@@ -39,7 +75,7 @@ static void check_pages(void)
 {
     int slots = 0;
 #ifdef __GLIBC__
-    int expected = WRITABLE;
+    int expected = WRITABLE || (OWN_LIST && is_bound);
 #else
     int expected = !is_bound; /* on pages of their own */
 #endif
@@ -49,7 +85,7 @@ static void check_pages(void)
             slots++;
         }
     CHECK(slots == 2);
-    CHECK(is_writable(&relocated[0]) == WRITABLE);
+    CHECK(OWN_LIST || is_writable(&relocated[0]) == WRITABLE);
 }
 
 static void call(void)
