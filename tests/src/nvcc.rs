@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::command::succeed;
 use crate::components::{component, target_dir, wheel_libraries};
-use crate::stubs::{Machine, Stubs, plan_or_fail};
+use crate::stubs::{Machine, SOURCES, Stubs, plan_or_fail};
 use crate::{Result, repository};
 
 /// CUDA toolkit.
@@ -150,7 +150,7 @@ impl Compiled {
         let mut link = Command::new("c++");
         link.current_dir(&self.directory).args(words);
         match with {
-            With::Stubs => link.arg("build/stubs/out/gpustub/libgpustub_stubs.a"),
+            With::Stubs => link.arg(format!("{SOURCES}/libgpustub_stubs.a")),
             With::Library(library) => link.arg(library),
         };
         succeed(link.args(["-pthread", "-ldl", "-o"]).arg(output))?;

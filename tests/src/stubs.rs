@@ -293,6 +293,10 @@ pub fn plan_functions<S: AsRef<str>>(
     plan_or_fail(&trap_manifest(""), &lists, &machine.target())
 }
 
+/// Directory of the sources, in a directory of [`scratch`](crate::scratch::scratch): as in cargo's OUT_DIR, so that all tests
+/// share the object of the run time.
+pub const SOURCES: &str = "build/stubs/out/gpustub";
+
 /// Sources in a directory and the tools to compile them.
 #[derive(Debug)]
 pub struct Stubs {
@@ -319,8 +323,7 @@ impl Stubs {
         compiler: &str,
         flags: &[String],
     ) -> Result<Self> {
-        // As cargo's OUT_DIR: the target directory keeps the run time for all tests.
-        let sources = dir.join("build/stubs/out/gpustub");
+        let sources = dir.join(SOURCES);
         fs::create_dir_all(&sources).map_err(|e| format!("{}: {e}", sources.display()))?;
         gpustub_engine::write_sources(&sources, files)?;
         let compiler = wrapper(dir, compiler, flags)?;

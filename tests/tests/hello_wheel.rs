@@ -199,8 +199,8 @@ fn check_tag(wheel: &Path, tag: &str) -> Result<()> {
 /// A wheel with a C extension that calls stubs, and a shared library of stubs, both linked by this
 /// machine's gcc.
 #[test]
-#[ignore = "needs auditwheel: ./tests/run"]
-fn c_extension_linked_here_conforms_to_manylinux_2_17() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_c_extension_linked_here_conforms_to_manylinux_2_17() -> Result<()> {
     let dir = scratch()?;
     let manifest = "schema = 1\n[stub.cudart]\nheader-version = \"12\"\n";
     let plan = plan_or_fail(manifest, &[], &Machine::X86_64.target())?;

@@ -376,8 +376,8 @@ fn assert_adapted(results: &Results, renamed: bool, without_function: usize) {
 }
 
 #[test]
-#[ignore = "needs clang and the headers of three majors: ./tests/run"]
-fn abi_table_functions_are_called_correctly_or_refused() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_abi_table_functions_are_called_correctly_or_refused() -> Result<()> {
     assert_adapted(&called_correctly_or_refused(&CUDART)?, true, 24);
     Ok(())
 }
@@ -469,8 +469,8 @@ fn heavy_abi_table_functions_of_cusparse_are_called_correctly_or_refused() -> Re
 
 /// The lists of processes of a driver of 12.2 have entries of another size: the older function is called.
 #[test]
-#[ignore = "needs clang and headers of three majors: ./tests/run"]
-fn abi_table_functions_of_nvml_are_called_correctly_or_refused() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_abi_table_functions_of_nvml_are_called_correctly_or_refused() -> Result<()> {
     assert_eq!(outcomes(&NVML)?, [240, 48, 0, 0, 0]);
     Ok(())
 }

@@ -74,8 +74,8 @@ fn linked_by_clang(library: &Library) -> Result<BTreeMap<String, Vec<u8>>> {
 }
 
 #[test]
-#[ignore = "needs clang 19: ./tests/run"]
-fn views_have_all_symbols_and_each_code_once() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_views_have_all_symbols_and_each_code_once() -> Result<()> {
     for driver in DRIVERS {
         let library = Library::new(driver)?;
         library.archive("build -q -o all.a --unpack libfat.a")?;
@@ -130,8 +130,8 @@ fn views_have_all_symbols_and_each_code_once() -> Result<()> {
 
 /// A linked library of clang contains the code that host objects keep: the runtime loads it from there.
 #[test]
-#[ignore = "needs clang 19: ./tests/run"]
-fn linked_and_compressed_code_is_unpacked_and_stays() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_linked_and_compressed_code_is_unpacked_and_stays() -> Result<()> {
     let library = Library::new(DRIVERS[0])?;
     std::fs::write(
         library.path("one.hip"),

@@ -16,7 +16,7 @@ use gpustub_tests::command::{run, succeed};
 use gpustub_tests::elf::symbols;
 use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{
-    Machine, Stubs, list_of, plan_functions, plan_or_fail, trap_manifest, with_abi_table,
+    Machine, SOURCES, Stubs, list_of, plan_functions, plan_or_fail, trap_manifest, with_abi_table,
 };
 
 const NAMES: [&str; 3] = ["trapOpen", "trapRead", "trap_close_v2"];
@@ -52,7 +52,7 @@ fn link(dir: &Path, archive: &Path, source: &str, flags: &[&str]) -> Result<Path
     let mut command = Command::new("cc");
     command
         .arg("-I")
-        .arg(dir.join("build/stubs/out/gpustub"))
+        .arg(dir.join(SOURCES))
         .arg("-O1")
         .arg(&main)
         .arg(archive);

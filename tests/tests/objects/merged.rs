@@ -9,7 +9,7 @@ use gpustub_core::plan::Plan;
 use gpustub_tests::command::{Ran, run, succeed};
 use gpustub_tests::elf::{readelf, symbols};
 use gpustub_tests::scratch::scratch;
-use gpustub_tests::stubs::{Machine, Stubs, list_of, plan_or_fail};
+use gpustub_tests::stubs::{Machine, SOURCES, Stubs, list_of, plan_or_fail};
 use gpustub_tests::{Result, repository};
 
 /// Functions of `trap` and `other` that each package has in its symbol lists.
@@ -287,7 +287,7 @@ fn incompatible_packages_are_reported(linkers: &[&str]) -> Result<()> {
         archives.push((header, cudart(dir.path(), header)?));
     }
     // A package of another interface version.
-    let sources = dir.path().join("12/gpustub");
+    let sources = dir.path().join("12").join(SOURCES);
     let object = dir.path().join("other.o");
     let stubs = fs::read_to_string(sources.join("elf_table.h"))?;
     fs::write(

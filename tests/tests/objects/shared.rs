@@ -9,7 +9,7 @@ use gpustub_tests::Result;
 use gpustub_tests::command::succeed;
 use gpustub_tests::elf::symbols;
 use gpustub_tests::scratch::scratch;
-use gpustub_tests::stubs::{Machine, Stubs, list_of, plan_functions, plan_or_fail};
+use gpustub_tests::stubs::{Machine, SOURCES, Stubs, list_of, plan_functions, plan_or_fail};
 
 use super::NAMES;
 
@@ -79,7 +79,7 @@ struct Rig {
 impl Rig {
     fn new() -> Result<Self> {
         let dir = scratch()?;
-        let include = dir.path().join("first/gpustub");
+        let include = dir.path().join("first").join(SOURCES);
         let rig = Self { dir, include };
         // Unversioned names are those of drivers.
         fs::write(rig.path("real.map"), "libtrap.so.1 { *; };")?;

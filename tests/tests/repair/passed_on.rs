@@ -78,8 +78,8 @@ fn images_that_use_a_library_of_others_are_edited() -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs gold, lld and mold: ./tests/run"]
-fn images_of_each_linker_that_use_a_library_of_others_are_edited() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_images_of_each_linker_that_use_a_library_of_others_are_edited() -> Result<()> {
     for linker in ["bfd", "gold", "lld", "mold"] {
         let tree = Tree::new(&format!("-fuse-ld={linker}"), "")?;
         tree.check_repair("with libgpustub_tree_")

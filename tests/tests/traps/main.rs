@@ -19,7 +19,7 @@ use gpustub_image::{SymbolRequirements, read_symbols_file};
 use gpustub_tests::command::{Ran, run, succeed};
 use gpustub_tests::components::component;
 use gpustub_tests::scratch::scratch;
-use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail, trap_manifest, with_abi_table};
+use gpustub_tests::stubs::{Machine, SOURCES, Stubs, plan_or_fail, trap_manifest, with_abi_table};
 use gpustub_tests::{Result, repository};
 use libtest_mimic::{Arguments, Completion, Trial};
 use serde::Deserialize;
@@ -359,7 +359,7 @@ impl Work {
         command
             .arg("-I")
             .arg(self.source.parent().unwrap_or(&self.source));
-        command.arg("-I").arg(dir.join("build/stubs/out/gpustub"));
+        command.arg("-I").arg(dir.join(SOURCES));
         if self.machine == Machine::Musl {
             command.arg("-DNO_FRAMES"); // no <execinfo.h>
         }

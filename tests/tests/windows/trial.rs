@@ -12,7 +12,7 @@ use gpustub_image::{SymbolRequirements, read_library_symbols_file};
 use gpustub_tests::command::{Ran, succeed};
 use gpustub_tests::msvc;
 use gpustub_tests::scratch::scratch;
-use gpustub_tests::stubs::{Stubs, plan_or_fail, trap_manifest, with_abi_table};
+use gpustub_tests::stubs::{SOURCES, Stubs, plan_or_fail, trap_manifest, with_abi_table};
 use gpustub_tests::wine::{self, compiler, compiler_libraries, run, windows_path, wine};
 use gpustub_tests::wine_arm64;
 use gpustub_tests::{Result, repository};
@@ -88,7 +88,7 @@ impl Trial {
         for directory in ["programs/windows", "traps"] {
             command.arg("-I").arg(tests.join(directory));
         }
-        command.args(["-I", "gpustub"]);
+        command.args(["-I", SOURCES]);
         command.args(sources.iter().map(|source| tests.join(source)));
         command.args(flags);
         command
