@@ -24,8 +24,7 @@ static int write_copy(struct pages pages, void *context)
         return 0;
     memcpy(copy->copied, copy->source, copy->size);
     memcpy(copy->target, copy->source, copy->size);
-    if (pages.length && pages.may_close)
-        protect_pages(pages.start, pages.length, 0);
+    close_pages(pages);
     return 1;
 }
 

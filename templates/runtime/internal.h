@@ -10,7 +10,8 @@
  *   5. protect: with glibc, slots are in pages that the loader made read-only, which 4 opens for its stores, under
  *      the loader's lock, and closes (IMAGE_IS_LOCKED), unless the program has a dl_iterate_phdr of its own. Elsewhere
  *      they are on pages of their own, which become read-only when all libraries are bound and no thread is in 4.
- * The wait in 3 is the only one, and a child of a fork does not wait. */
+ * The wait in 3 is the only one besides those for the loader, and a child of a fork does not wait for threads of its
+ * parent. */
 #ifndef GPUSTUB_INTERNAL_H
 #define GPUSTUB_INTERNAL_H
 

@@ -32,12 +32,6 @@ static int open_for_stores(struct pages pages)
     return !pages.start || protect_pages(pages.start, pages.length, 1);
 }
 
-static void close_after_stores(struct pages pages)
-{
-    if (pages.start && pages.may_close)
-        protect_pages(pages.start, pages.length, 0);
-}
-
 /* Stores in order: targets before the slots that need them. */
 static int store_in(struct pages pages, void *context)
 {
@@ -54,7 +48,7 @@ static int store_in(struct pages pages, void *context)
             STORE_RELEASE((void **)address, stores->list[i].value);
         }
     }
-    close_after_stores(pages);
+    close_pages(pages);
     return 1;
 }
 
@@ -319,7 +313,7 @@ static int reset_slots(struct pages pages, void *context)
             slot_spec(slot, part->library)->hook != HOOK_DATA)
             STORE_RELEASE(&slot->target, thunk);
     }
-    close_after_stores(pages);
+    close_pages(pages);
     return 1;
 }
 
@@ -336,7 +330,7 @@ static void unbind_part(struct part *part)
     } else {
         /* The child of a fork: another thread of its parent may have held the lock. */
         open_pages(part->first, size);
-        reset_slots((struct pages){NULL, 0, 0}, part);
+        reset_slots((struct pages){NULL, 0}, part);
     }
 }
 

@@ -59,9 +59,9 @@ INTERNAL int inspect_handle(void *handle, const struct library *library, char **
 struct pages {
     void *start; /* NULL: they stay read-only */
     size_t length;
-    int may_close; /* whether no other thread writes to them */
 };
 INTERNAL size_t object_size(const char *name, const void *address);
+INTERNAL void close_pages(struct pages pages);
 INTERNAL void open_pages(const void *address, size_t size);
 INTERNAL int with_read_only_pages(const void *address, size_t size,
                                   int (*function)(struct pages pages, void *context), void *context);

@@ -29,7 +29,7 @@ static int32_t query_driver(void *symbol)
     memcpy(&ask, &symbol, sizeof ask);
     int failed = ask(text, sizeof text - 1);
     const char *branch = failed ? NULL : strchr(text, '.');
-    return branch ? (int32_t)strtol(branch + 1, NULL, 10) : -1;
+    return branch ? (int32_t)strtoul(branch + 1, NULL, 10) : -1;
 }
 
 /* Release of a library by its own number; 0: unknown. */

@@ -113,33 +113,31 @@ size_t object_size(const char *name, const void *address)
     return object.size;
 }
 
-/* Stores whether the C library calls the callbacks. A program with a static one has no interpreter. */
+/* Returns whether an image is the C library, of which libdl was a part. */
+int is_c_library(const struct dl_phdr_info *info)
+{
+    return strstr(info->dlpi_name, "/libc.so.") || strstr(info->dlpi_name, "/libdl.so.");
+}
+
+/* Stores whether the C library calls the callbacks. A static program contains it, and has no interpreter. */
 static int visit_caller(struct dl_phdr_info *info, size_t size, void *context)
 {
-    uintptr_t address = (uintptr_t)__builtin_extract_return_addr(__builtin_return_address(0));
-    int has_interpreter = 0;
+    uintptr_t caller = (uintptr_t)__builtin_extract_return_addr(__builtin_return_address(0));
     (void)size;
-    if (!segment_with(info, PT_LOAD, address))
+    if (!segment_with(info, PT_LOAD, caller))
         return 0;
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        has_interpreter |= info->dlpi_phdr[i].p_type == PT_INTERP;
-    const char *soname = dynamic_of(info).soname;
-    *(int *)context = soname ? !strncmp(soname, "libc.so.", 8) : !has_interpreter;
+    *(int *)context = is_c_library(info) || !getauxval(AT_BASE);
     return 1;
 }
 
-/* Returns whether a callback of dl_iterate_phdr holds the C library's lock. Programs that throw many exceptions replace
- * the function by one that reads a list of their own, without a lock (ClickHouse, Seastar). */
-static int callbacks_are_locked(void)
+/* Makes opened pages read-only, if a callback of dl_iterate_phdr holds the C library's lock: else other threads may be
+ * writing to them. Programs that throw many exceptions replace the function by one that reads a list of their own,
+ * without a lock (ClickHouse, Seastar). */
+void close_pages(struct pages pages)
 {
-    enum { UNKNOWN, LOCKED, NOT_LOCKED };
-    static int state; /* atomic; all threads find the same */
-    if (IMAGE_IS_LOCKED && LOAD_RELAXED(&state) == UNKNOWN) {
-        int is_c_library = 0;
-        dl_iterate_phdr(visit_caller, &is_c_library);
-        __atomic_store_n(&state, is_c_library ? LOCKED : NOT_LOCKED, __ATOMIC_RELAXED);
-    }
-    return IMAGE_IS_LOCKED && LOAD_RELAXED(&state) == LOCKED;
+    int is_locked = 0;
+    if (pages.start && IMAGE_IS_LOCKED && dl_iterate_phdr(visit_caller, &is_locked) && is_locked)
+        protect_pages(pages.start, pages.length, 0);
 }
 
 struct use {
@@ -167,10 +165,8 @@ static int visit_object(struct dl_phdr_info *info, size_t size, void *context)
         uintptr_t first = object->address / page * page;
         uintptr_t last = (object->address + object->size + page - 1) / page * page;
         last = last < end ? last : end;
-        if (first < last) {
-            object->pages.start = to_pointer(first);
-            object->pages.length = last - first;
-        }
+        if (first < last)
+            object->pages = (struct pages){to_pointer(first), last - first};
     }
     use->result = use->function(object->pages, use->context);
     return 1;
@@ -184,7 +180,7 @@ void open_pages(const void *address, size_t size)
     protect_pages(to_pointer(first), (uintptr_t)address + size - first, 1);
 }
 
-/* Calls `function` with the pages of an object that are read-only, while its image is locked (`may_close`). The
+/* Calls `function` with the pages of an object that are read-only, while its image is locked (`close_pages`). The
  * loader made pages so when it had relocated the image (PT_GNU_RELRO): those of slots, and of a program's copies of constant
  * data. */
 int with_read_only_pages(const void *address, size_t size,
@@ -193,7 +189,6 @@ int with_read_only_pages(const void *address, size_t size,
     struct use use = {.object = {.address = (uintptr_t)address, .size = size},
                       .function = function,
                       .context = context};
-    use.object.pages.may_close = callbacks_are_locked();
     if (dl_iterate_phdr(visit_object, &use))
         return use.result;
     /* an image that only its own loader knows */

@@ -24,6 +24,8 @@ INTERNAL const ElfW(Sym) * find_entry(const struct dynamic *image, const char *n
 INTERNAL const ElfW(Phdr) *
     segment_with(const struct dl_phdr_info *info, ElfW(Word) type, uintptr_t address);
 
+INTERNAL int is_c_library(const struct dl_phdr_info *info);
+
 /* loader.c */
 #ifdef HAS_SYMBOL_TABLE
 INTERNAL uintptr_t address_of_dlsym(void);

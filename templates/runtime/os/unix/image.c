@@ -31,8 +31,9 @@ static int visit_own_image(struct dl_phdr_info *info, size_t size, void *context
         own->has_interpreter |= own->images == 1 && info->dlpi_phdr[i].p_type == PT_INTERP;
     if (!segment_with(info, PT_LOAD, own->address))
         return 0;
-    if (info->dlpi_name && strlen(info->dlpi_name) < sizeof own->name)
-        strcpy(own->name, info->dlpi_name);
+    size_t length = info->dlpi_name ? strlen(info->dlpi_name) : 0;
+    if (length && length < sizeof own->name)
+        memcpy(own->name, info->dlpi_name, length);
     return own->found = 1;
 }
 
@@ -111,10 +112,10 @@ static int32_t major_of_name(const struct library *library, const char *name)
     for (known = library->load_names; known->name; known++) {
         const char *number = strstr(known->name, ".so.");
         size_t stem = number ? (size_t)(number + 4 - known->name) : 0;
-        if (known->major && number && strtol(number + 4, NULL, 10) == known->major &&
+        if (known->major && number && strtoul(number + 4, NULL, 10) == (unsigned long)known->major &&
             !strncmp(known->name, name, stem)) {
-            long major = strtol(name + stem, NULL, 10);
-            return major > 0 && major < 10000 ? (int32_t)major : 0;
+            unsigned long major = strtoul(name + stem, NULL, 10);
+            return major < 10000 ? (int32_t)major : 0;
         }
     }
     return 0;

@@ -28,10 +28,8 @@ static int visit_loaded(struct dl_phdr_info *info, size_t size, void *context)
     census->visited++;
     if (size >= sizeof *info)
         census->loaded = (size_t)(info->dlpi_adds - info->dlpi_subs);
-    if (segment_with(info, PT_LOAD, census->dlsym)) {
-        const char *soname = dynamic_of(info).soname;
-        census->is_usual = soname && (!strncmp(soname, "libc.so.", 8) || !strncmp(soname, "libdl.so.", 9));
-    }
+    if (segment_with(info, PT_LOAD, census->dlsym))
+        census->is_usual = is_c_library(info);
     return 0;
 }
 

@@ -43,18 +43,16 @@ INTERNAL int open_file_status(int file, struct stat *status);
 #define fstat(file, status) open_file_status(file, status)
 #endif
 /* glibc 2.38's headers redirect these to versions for C23, which parse 0b as well. */
-long c17_strtol(const char *text, char **end, int base) __asm__("strtol");
 unsigned long c17_strtoul(const char *text, char **end, int base) __asm__("strtoul");
-#define strtol c17_strtol
-#define atoi(text) ((int)c17_strtol((text), NULL, 10)) /* an inline function that calls strtol */
 #define strtoul c17_strtoul
 long long c17_strtoll(const char *text, char **end, int base) __asm__("strtoll");
 #define strtoll c17_strtoll
 #endif
 
 /* Whether callbacks of dl_iterate_phdr run one at a time in the process, which then is the lock for read-only pages that
- * several threads, or several libraries of stubs, write to: each library has its own state. glibc holds _dl_load_write_lock, which the thread may lock again;
- * musl holds no lock, so that one library would close the pages that another one writes to. */
+ * several threads, or several libraries of stubs, write to: each library has its own state. glibc holds
+ * _dl_load_write_lock, which the thread may lock again; musl holds no lock, so that one library would close the pages that
+ * another one writes to. */
 #ifdef __GLIBC__
 #define IMAGE_IS_LOCKED 1
 #else

@@ -25,7 +25,7 @@ enum {
 
 static int32_t leading_number(const char *text)
 {
-    long number = *text >= '0' && *text <= '9' ? strtol(text, NULL, 10) : 0;
+    unsigned long number = *text >= '0' && *text <= '9' ? strtoul(text, NULL, 10) : 0;
     return number < 10000 ? (int32_t)number : 0;
 }
 

@@ -86,5 +86,10 @@ int with_read_only_pages(const void *address, size_t size,
                          int (*function)(struct pages pages, void *context), void *context)
 {
     (void)address;
-    return function((struct pages){NULL, size, 0}, context);
+    return function((struct pages){NULL, size}, context);
+}
+
+void close_pages(struct pages pages)
+{
+    (void)pages;
 }
