@@ -99,7 +99,7 @@ impl Wheel {
                 .iter()
                 .any(|offset| u32_at(central, *offset) == IN_ZIP64)
             {
-                return Err(unsupported("has 4 GiB or more (zip64)"));
+                return Err(unsupported("has sizes of 64 bits (zip64)"));
             }
             if u16_at(central, 8) & ENCRYPTED != 0 {
                 return Err(unsupported("is encrypted"));
