@@ -180,8 +180,8 @@ fn heavy_a_chain_of_libraries_has_one_link_in_its_program() -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs CUDA's compiler: ./tests/run"]
-fn a_package_with_programs_links_them_and_its_tests_once() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_a_package_with_programs_links_them_and_its_tests_once() -> Result<()> {
     let project = Project::new(TOOLKIT_13)?;
     project.library(Library::new("own", &[]))?;
     let body = "{\n    assert_eq!(own::run(), 0);\n}\n";
@@ -212,7 +212,7 @@ pub(super) fn two_libraries() -> Result<Project> {
 }
 
 #[test]
-#[ignore = "needs CUDA's compiler: ./tests/run"]
-fn device_code_is_compiled_once_for_all_commands() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_device_code_is_compiled_once_for_all_commands() -> Result<()> {
     counts(&two_libraries()?, COMMANDS)
 }

@@ -147,8 +147,8 @@ fn steady(text: &str, project: &Project) -> Vec<String> {
 }
 
 #[test]
-#[ignore = "needs CUDA's compiler: ./tests/run"]
-fn example_readme_shows_the_real_output() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_example_readme_shows_the_real_output() -> Result<()> {
     let project = Project::example(TOOLKIT_13)?;
     symlink(project.target(), project.root().join("target"))?;
     let subcommand = program("cargo-gpustub")?;

@@ -137,8 +137,8 @@ pub(super) fn touch(path: &Path) -> Result<()> {
 
 /// Ten sources in two packages, which are built in parallel.
 #[test]
-#[ignore = "needs CUDA's compiler: ./tests/run"]
-fn no_more_compilers_run_than_cargo_has_tokens() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_no_more_compilers_run_than_cargo_has_tokens() -> Result<()> {
     let project = Project::new(TOOLKIT_13)?;
     for (name, provide) in [("b", "true"), ("d", "false")] {
         project.library(Library::new(name, &[]))?;

@@ -47,8 +47,8 @@ fn plugin(project: &Project, name: &str, package: &str) -> Result<()> {
 
 /// A program shares the libraries of a diamond; two plugins of one process have a copy each.
 #[test]
-#[ignore = "needs CUDA's compiler: ./tests/run"]
-fn a_diamond_and_two_plugins_with_a_common_library() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_a_diamond_and_two_plugins_with_a_common_library() -> Result<()> {
     let project = three_libraries()?;
     program(&project, "tip", &["a", "c"])?;
     plugin(&project, "first", "a")?;
@@ -192,8 +192,8 @@ fn missing_headers_are_reported_with_their_library() -> Result<()> {
 
 /// nvlink warns about their stacks, whose size has no bound known to it.
 #[test]
-#[ignore = "needs CUDA's compiler: ./tests/run"]
-fn recursion_and_calls_by_pointer_are_linked() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_recursion_and_calls_by_pointer_are_linked() -> Result<()> {
     let project = Project::new(TOOLKIT_13)?;
     project.library(Library::new("b", &[]))?;
     let kernel = "__device__ int (*chosen)(int);\n\
@@ -210,8 +210,8 @@ fn recursion_and_calls_by_pointer_are_linked() -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs CUDA's compiler: ./tests/run"]
-fn two_kinds_of_runtime_are_refused() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_two_kinds_of_runtime_are_refused() -> Result<()> {
     let project = Project::new(TOOLKIT_13)?;
     project.library(Library::new("b", &[]))?;
     project.library(Library {
@@ -281,8 +281,8 @@ fn code_in_a_build_dependency_is_refused() -> Result<()> {
 
 /// An archive as the cc crate creates it from two sources: with its own device link.
 #[test]
-#[ignore = "needs CUDA's compiler: ./tests/run"]
-fn an_archive_with_a_device_link_is_refused() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_an_archive_with_a_device_link_is_refused() -> Result<()> {
     let project = Project::new(TOOLKIT_13)?;
     project.library(Library::new("b", &[]))?;
     for words in [

@@ -114,8 +114,8 @@ fn lto_code_is_linked_with_a_toolkit_of_wheels() -> Result<()> {
 
 /// nvlink would make PTX without the kernels of `base`.
 #[test]
-#[ignore = "needs CUDA's compiler: ./tests/run"]
-fn ptx_is_linked_of_lto_code_alone() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_ptx_is_linked_of_lto_code_alone() -> Result<()> {
     let project = project(TOOLKIT_13)?;
     project.edit("base/GpuStub.toml", "lto_90", "sm_90")?;
     let refused = run(&mut build(&project, &TOOLKIT_13.root()?))?.stderr;
@@ -145,8 +145,8 @@ fn a_missing_libnvvm_is_named_with_the_link_to_make() -> Result<()> {
 
 /// With shared stubs, which the package of `base` has.
 #[test]
-#[ignore = "needs CUDA's compiler: ./tests/run"]
-fn lto_code_of_shared_libraries_is_linked() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_lto_code_of_shared_libraries_is_linked() -> Result<()> {
     let project = libraries(TOOLKIT_13, "type = \"shared\"")?;
     let stub = "provide = true";
     project.edit(

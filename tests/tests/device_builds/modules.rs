@@ -231,8 +231,8 @@ fn built(project: &Project) -> Result<Vec<Call>> {
 }
 
 #[test]
-#[ignore = "needs CUDA's compiler: ./tests/run"]
-fn only_changed_modules_are_rebuilt() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_only_changed_modules_are_rebuilt() -> Result<()> {
     let project = project(TOOLKIT_13)?;
     let first_build = [
         compile("base.cu"),
@@ -272,8 +272,8 @@ fn only_changed_modules_are_rebuilt() -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs CUDA's compiler: ./tests/run"]
-fn undefined_functions_of_a_module_are_named_with_their_source() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_undefined_functions_of_a_module_are_named_with_their_source() -> Result<()> {
     let project = project(TOOLKIT_13)?;
     project.edit("tip/waves/wave.cu", "top_value", "no_value")?;
     let refused = project.refused(&["build", "-p", "tip"])?;
@@ -292,8 +292,8 @@ fn undefined_functions_of_a_module_are_named_with_their_source() -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs CUDA's compiler: ./tests/run"]
-fn functions_of_other_files_need_a_separable_module() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_functions_of_other_files_need_a_separable_module() -> Result<()> {
     let project = project(TOOLKIT_13)?;
     let source = "__device__ int other();\nextern \"C\" __global__ void scale(int *out) { *out = other(); }\n";
     project.write("tip/plain/scale.cu", source)?;
