@@ -187,7 +187,10 @@ fn hash<Hash: Digest>(
     };
     let blocks = blocks.map_err(|e| match scratch_cause(&e) {
         Some(_) => e,
-        None => io::Error::other(format!("has a member `{}` that cannot be unpacked ({e})", entry.name)),
+        None => io::Error::other(format!(
+            "has a member `{}` that cannot be unpacked ({e})",
+            entry.name
+        )),
     })?;
     let unpacked = writer.file.map(|file| Unpacked {
         file: file.into_file(),

@@ -66,8 +66,8 @@ fn environment_requests_architectures_of_all_packages() -> Result<()> {
 /// A chain of three libraries with code for four GPUs: each is compiled once, for all or for one of them, and the program
 /// linked once.
 #[test]
-#[ignore = "needs CUDA's compiler: ./tests/run"]
-fn a_request_leaves_the_number_of_compilations_and_links() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_a_request_leaves_the_number_of_compilations_and_links() -> Result<()> {
     let project = Project::new(TOOLKIT_13)?;
     for (name, requires) in [("one", &[][..]), ("two", &["one"]), ("three", &["two"])] {
         project.library(Library {
