@@ -113,6 +113,7 @@ size_t object_size(const char *name, const void *address)
     return object.size;
 }
 
+#if IMAGE_IS_LOCKED
 /* Returns whether an image is the C library, of which libdl was a part. */
 int is_c_library(const struct dl_phdr_info *info)
 {
@@ -136,9 +137,15 @@ static int visit_caller(struct dl_phdr_info *info, size_t size, void *context)
 void close_pages(struct pages pages)
 {
     int is_locked = 0;
-    if (pages.start && IMAGE_IS_LOCKED && dl_iterate_phdr(visit_caller, &is_locked) && is_locked)
+    if (pages.start && dl_iterate_phdr(visit_caller, &is_locked) && is_locked)
         protect_pages(pages.start, pages.length, 0);
 }
+#else
+void close_pages(struct pages pages)
+{
+    (void)pages;
+}
+#endif
 
 struct use {
     struct object object;
