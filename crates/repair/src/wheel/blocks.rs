@@ -138,12 +138,20 @@ impl Blocks {
         else {
             return Ok(None);
         };
-        let reused = Reused {
+        let before_end = self.0.partition_point(|block| block.offset < end_offset);
+        let tail = self.first_begin((first..before_end).rev(), (archive, image))?;
+        let between = |start_offset, start| Reused {
             range: start_offset..end_offset,
             start,
             end,
         };
-        Ok((start_offset + MIN_REUSED <= end_offset).then_some(reused))
+        // The first blocks were inflated as they are written.
+        let is_exact = match tail {
+            Some((offset, start)) => between(offset, start).is_exact(archive, image)?,
+            None => false,
+        };
+        let is_worth_it = start_offset + MIN_REUSED <= end_offset;
+        Ok((is_exact && is_worth_it).then(|| between(start_offset, start)))
     }
 
     /// Offset and first bit of the first of these blocks that has one for [`Self::begin`].
@@ -176,7 +184,6 @@ impl Blocks {
         let window = block.offset.saturating_sub(WINDOW_SIZE as u64);
         let bytes = read_range(image, window..after.offset)?;
         let (window, expected) = bytes.split_at((block.offset - window) as usize);
-        let mut unpacked = vec![0; expected.len() + 1];
         for phase in [0, 2, 4, 6] {
             let bit = Bit {
                 offset: block.compressed,
@@ -184,14 +191,7 @@ impl Blocks {
             };
             let mut compressed = bit.beginning(archive)?;
             compressed.extend(read_range(archive, block.compressed..after.compressed)?);
-            let mut inflate = raw_inflate();
-            // The last block of a stream begins with 1, as the code before a stored block may end.
-            let is_valid = inflate.set_dictionary(window).is_ok()
-                && (inflate.decompress(&compressed, &mut unpacked, InflateFlush::NoFlush))
-                    .is_ok_and(|status| status != Status::StreamEnd)
-                && inflate.total_in() == compressed.len() as u64
-                && inflate.total_out() == expected.len() as u64;
-            if is_valid && unpacked.starts_with(expected) {
+            if is_inflated_to(&compressed, window, expected) {
                 return Ok(Some(bit));
             }
         }
@@ -243,6 +243,33 @@ impl Reused {
         copy_range(archive, &(self.start.offset..end), out)?;
         out.write_all(&self.end.ending(archive)?)
     }
+
+    /// Whether the blocks, inflated as they are written, have the bytes of the image. False if they are too large for that.
+    fn is_exact(&self, archive: &File, image: &File) -> io::Result<bool> {
+        let size = (self.range.end - self.range.start).max(self.end.offset - self.start.offset);
+        if size > MAX_INFLATED {
+            return Ok(false);
+        }
+        let window = self.range.start.saturating_sub(WINDOW_SIZE as u64);
+        let bytes = read_range(image, window..self.range.end)?;
+        let (window, expected) = bytes.split_at((self.range.start - window) as usize);
+        let mut compressed = Vec::new();
+        self.write(archive, &mut compressed)?;
+        Ok(is_inflated_to(&compressed, window, expected))
+    }
+}
+
+/// Whether whole blocks, none of them the last of a stream, have these contents after a window.
+fn is_inflated_to(compressed: &[u8], window: &[u8], expected: &[u8]) -> bool {
+    let mut unpacked = vec![0; expected.len() + 1];
+    let mut inflate = raw_inflate();
+    // The last block of a stream begins with 1, as the code before a stored block may end.
+    inflate.set_dictionary(window).is_ok()
+        && (inflate.decompress(compressed, &mut unpacked, InflateFlush::NoFlush))
+            .is_ok_and(|status| status != Status::StreamEnd)
+        && inflate.total_in() == compressed.len() as u64
+        && inflate.total_out() == expected.len() as u64
+        && unpacked.starts_with(expected)
 }
 
 fn read_range(file: &File, range: Range<u64>) -> io::Result<Vec<u8>> {
