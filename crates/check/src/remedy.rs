@@ -2,6 +2,7 @@
 
 use gpustub_core::diag::listing;
 use gpustub_core::library::Role;
+use gpustub_image::edit::{ELF_MACHINES, PE_MACHINES};
 
 use crate::evidence::is_found_as;
 use crate::gpu_file::{GpuFile, gpu_file};
@@ -96,10 +97,10 @@ fn unrepaired_kind<'a>(image: &PackageImage<'a>) -> Option<&'a str> {
     {
         return Some("musl");
     }
-    let machines: &[&str] = if image.is_pe() {
-        &["x86_64"]
+    let machines = if image.is_pe() {
+        PE_MACHINES
     } else {
-        &["x86_64", "aarch64", "riscv64", "powerpc64le", "loongarch64"]
+        ELF_MACHINES
     };
     let machine = link.machine.as_str();
     (!machines.contains(&machine)).then_some(machine)

@@ -22,6 +22,7 @@ mod image;
 mod initializers;
 mod inspect;
 mod layout;
+mod machines;
 mod overlaps;
 mod patch;
 mod placement;
@@ -41,6 +42,7 @@ mod words;
 
 pub use editable::{Editable, inspect, plan, read};
 pub use inspect::{ImportKind, Imported, Inspection};
+pub use machines::{ELF_MACHINES, PE_MACHINES};
 pub use patch::{Patch, Piece};
 pub use problem::EditProblem;
 pub use request::{EditRequest, Replaced, Unversioned};

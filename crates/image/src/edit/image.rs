@@ -1,11 +1,10 @@
 //! Rules for images: what the loader would reject or not survive is an error here, because an edited image must
 //! load.
 
-use object::elf::{
-    self, DynamicTag, EM_AARCH64, EM_LOONGARCH, EM_PPC64, EM_RISCV, EM_X86_64, PT_DYNAMIC,
-};
+use object::elf::{self, DynamicTag, PT_DYNAMIC};
 
 use super::headers::SEGMENT;
+use super::machines::ELF_MACHINES;
 use super::problem::EditProblem;
 use crate::elf::{ElfImage, Section, Segment};
 
@@ -26,9 +25,9 @@ impl<'d> ElfImage<'d> {
             elf::ET_EXEC | elf::ET_DYN => {}
             _ => return Err(EditProblem::NotImage),
         }
-        match self.header.machine {
-            EM_X86_64 | EM_AARCH64 | EM_RISCV | EM_PPC64 | EM_LOONGARCH => {}
-            _ => return Err(EditProblem::Machine(self.machine())),
+        let machine = self.machine();
+        if !ELF_MACHINES.contains(&machine.as_str()) {
+            return Err(EditProblem::Machine(machine));
         }
         let size = u64::from(self.header.phnum) * SEGMENT;
         if self.source.bytes(self.header.phoff, size).is_none() {

@@ -16,7 +16,7 @@ use self::headers::{Headers, field};
 use self::name::place;
 use self::tables::{Descriptor, descriptors};
 use super::image::{PeImage, PeImport, PeSymbol};
-use crate::edit::{EditProblem, EditRequest, ImportKind, Imported, Inspection, Patch};
+use crate::edit::{EditProblem, EditRequest, ImportKind, Imported, Inspection, PE_MACHINES, Patch};
 use crate::elf::Source;
 use crate::error::Problem;
 
@@ -38,7 +38,7 @@ impl<'d> EditablePe<'d> {
     /// If no edit of the image is possible, whatever it is.
     pub fn new(bytes: &'d [u8]) -> Result<Self, EditProblem> {
         let image = PeImage::undamaged(bytes).map_err(damaged)?;
-        if image.machine != "x86_64" {
+        if !PE_MACHINES.contains(&image.machine.as_str()) {
             return Err(EditProblem::Machine(image.machine));
         }
         let headers = Headers::read(bytes)?;
