@@ -354,7 +354,7 @@ fn vendors_libraries_of_a_package_need_their_libraries() {
     let (_, err) = ends(1, directory, &repair);
     assert!(
         err.contains("`libapp.so` loads libcudensitymat.so.0 of this package, which needs libcublasLt.so.12")
-            && err.contains("help: it starts only where libcublasLt.so.12 is installed: build it without libcudensitymat.so.0"),
+            && err.contains("help: it starts only where libcublasLt.so.12 is installed: build the image without libcudensitymat.so.0"),
         "{err}"
     );
     fs::copy(

@@ -18,7 +18,7 @@ const CASES: [Case<'_>; 7] = [
     ),
     (
         &[("libsycl.so.8", "syclTest")],
-        "there are no stubs of libsycl.so.8: stubs cannot replace C++ classes; build the file without, or leave it out of \
+        "there are no stubs of libsycl.so.8: stubs cannot replace C++ classes; build the file without, or leave the file out of \
          the package",
         None,
     ),

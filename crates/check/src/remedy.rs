@@ -65,7 +65,7 @@ pub fn remedy(image: &PackageImage<'_>, missing: &[&str]) -> String {
             "a package may bring a loader, which auditwheel or delvewheel copies".to_owned()
         }
         WithoutStubs::Classes => {
-            "stubs cannot replace C++ classes; build the file without, or leave it out of the package"
+            "stubs cannot replace C++ classes; build the file without, or leave the file out of the package"
                 .to_owned()
         }
         WithoutStubs::Functions => {

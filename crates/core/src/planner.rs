@@ -356,7 +356,12 @@ impl<'a> Planner<'a> {
             let majors = library.header_majors(&self.target.os);
             if !majors.is_empty() && !majors.contains(&major) {
                 let message = format!("unknown major {major} of `{id}`");
-                let help = format!("known majors are {}", numbers(&majors));
+                let mut help = format!("known majors are {}", numbers(&majors));
+                if majors.iter().all(|known| major < *known) {
+                    help.push_str(
+                        "; with older headers `none` refuses the functions whose meaning changed",
+                    );
+                }
                 self.add(
                     Diagnostic::error(&UNKNOWN_VERSION, message).help(help),
                     &declared.span,

@@ -55,13 +55,18 @@ fn opened_by(image: &PackageImage<'_>, known: &KnownLibraries) -> Option<Diagnos
 /// Reports the first part of a text file that loads a GPU library, and counts the others. A part is a line in
 /// Python, and a string in JSON. `location` is that of the file.
 pub fn loaded_by_text(path: &str, location: Origin, text: &str) -> Option<Diagnostic> {
-    let (message, separator, is_loader): (&str, char, fn(&str) -> bool) = if path.ends_with(".json")
-    {
+    let is_list = path.ends_with(".json");
+    let (message, separator, is_loader): (&str, char, fn(&str) -> bool) = if is_list {
         ("lists a GPU library to load", '"', |part| {
             gpu_file(part).is_some()
         })
     } else {
         ("loads a GPU library", '\n', loads_gpu_library)
+    };
+    let remedy = if is_list {
+        "where the code that reads the list fails without it, remove the entry"
+    } else {
+        "let the code continue without it"
     };
     let mut loaders = parts(text, separator).filter(|span| is_loader(&text[span.clone()]));
     let span = loaders.next()?;
@@ -73,7 +78,9 @@ pub fn loaded_by_text(path: &str, location: Origin, text: &str) -> Option<Diagno
     Some(
         Diagnostic::warning(&PYTHON_LOADER, format!("{message}: `{code}`{more}"))
             .with_location(Origin { span, ..location })
-            .help("the repaired images need no such library; let the code continue without it"),
+            .help(format!(
+                "the repaired images need no such library; {remedy}"
+            )),
     )
 }
 

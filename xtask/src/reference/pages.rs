@@ -145,14 +145,36 @@ fn codes_page() -> String {
     page.push_str("`cargo gpustub explain <code>` prints the same text.\n");
     for code in codes::all_codes() {
         let _ = writeln!(page, "\n## {}\n\n*{}*\n", code.id, code.summary);
-        let _ = writeln!(page, "{}", code.explanation);
+        page.extend(code.explanation.lines().map(with_links));
     }
     page
+}
+
+/// A line of an explanation, whose addresses Markdown does not take for links by themselves.
+fn with_links(line: &str) -> String {
+    let is_code = line.starts_with("    ");
+    let mut text = String::new();
+    let mut rest = line;
+    while let Some(start) = rest.find("https://").filter(|_| !is_code) {
+        let (before, address) = rest.split_at(start);
+        let end = address.find([' ', ')', ',']).unwrap_or(address.len());
+        let (address, after) = address.split_at(end);
+        let _ = write!(text, "{before}<{address}>");
+        rest = after;
+    }
+    text + rest + "\n"
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_are_links_outside_of_code() {
+        let line = "see (https://a.b/1), https://a.b/2";
+        assert_eq!(with_links(line), "see (<https://a.b/1>), <https://a.b/2>\n");
+        assert_eq!(with_links("    git https://a.b"), "    git https://a.b\n");
+    }
 
     #[test]
     fn every_code_and_field_has_its_page() {

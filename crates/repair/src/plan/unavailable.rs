@@ -73,8 +73,8 @@ fn requires_installed<Name: AsRef<str>>(reason: String, names: &[Name], without:
     let keeps = names.iter().map(|name| name.as_ref().to_owned()).collect();
     let names = listing(names);
     let help = format!(
-        "it starts only where {names} {are} installed: build it without {without}, or leave it out \
-         of the package"
+        "it starts only where {names} {are} installed: build the image without {without}, or leave the \
+         image out of the package"
     );
     Refusal {
         help: Some(help),
