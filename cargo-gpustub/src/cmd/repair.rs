@@ -82,7 +82,11 @@ pub fn run(options: &cli::Repair, shell: &mut Shell) -> Result<bool> {
         };
         shell.status(verb, format!("{output}: no image could be edited"));
     }
-    Ok(!has_errors(&diagnostics))
+    let is_complete = !has_errors(&diagnostics);
+    if !is_complete && !repairs.is_empty() {
+        shell.note("the errors above are about images that stay as they are: exit code 1");
+    }
+    Ok(is_complete)
 }
 
 /// Prints the edits: as status lines, which `--dry-run` shows and a repair shows with `-v`.

@@ -44,7 +44,7 @@ const CASES: [Case<'_>; 7] = [
             ("libsycl.so.8", "syclTest"),
         ],
         "link the gpustub stubs instead; there are no stubs of libsycl.so.8: stubs cannot replace C++ classes; build the \
-         file without, or leave it out of the package; `--partial` of `cargo gpustub repair` replaces the other libraries",
+         file without, or leave the file out of the package; `--partial` of `cargo gpustub repair` replaces the other libraries",
         Some(&["--partial"]),
     ),
     // Another rule reports the library without stubs.
