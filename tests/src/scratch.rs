@@ -9,9 +9,11 @@ const TAG: &str = "Signature: 8a477f597d28d172789f06886806bc55\n# created by car
 /// Removed when dropped, unless the environment variable `GPUSTUB_TEST_KEEP` is set.
 pub fn scratch() -> Result<tempfile::TempDir> {
     let base = components::target_dir().join("gpustub-tests");
-    std::fs::create_dir_all(&base)
-        .and_then(|()| std::fs::write(base.join("CACHEDIR.TAG"), TAG))
-        .map_err(|e| format!("cannot write {}: {e}", base.display()))?;
+    std::fs::create_dir_all(&base).map_err(|e| format!("cannot make {}: {e}", base.display()))?;
+    let tag = base.join("CACHEDIR.TAG");
+    if !tag.exists() {
+        std::fs::write(&tag, TAG).map_err(|e| format!("cannot write {}: {e}", tag.display()))?;
+    }
     let mut dir = tempfile::tempdir_in(&base)?;
     dir.disable_cleanup(std::env::var_os("GPUSTUB_TEST_KEEP").is_some());
     Ok(dir)

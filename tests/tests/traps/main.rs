@@ -485,6 +485,7 @@ impl Work {
 
     fn place(&self, word: &str, dir: &Path) -> String {
         word.replace("{dir}", &dir.to_string_lossy())
+            .replace("{sources}", &dir.join(SOURCES).to_string_lossy())
             .replace("{source}", &self.source.to_string_lossy())
     }
 }

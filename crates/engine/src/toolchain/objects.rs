@@ -123,15 +123,12 @@ fn two_at_once(steps: &[&(dyn Fn() -> Result<(), Error> + Sync)]) -> Result<(), 
             }
         }
     };
-    let mut errors = thread::scope(|scope| {
+    let errors = thread::scope(|scope| {
         let second = scope.spawn(work);
         let mut errors = work();
         errors.extend(second.join().unwrap_or_else(|panic| resume_unwind(panic)));
         errors
     });
-    errors.sort_by_key(|(index, _)| *index);
-    errors
-        .into_iter()
-        .next()
-        .map_or(Ok(()), |(_, error)| Err(error))
+    let first = errors.into_iter().min_by_key(|(index, _)| *index);
+    first.map_or(Ok(()), |(_, error)| Err(error))
 }

@@ -138,6 +138,9 @@ impl Blocks {
         else {
             return Ok(None);
         };
+        if start_offset + MIN_REUSED > end_offset {
+            return Ok(None);
+        }
         let before_end = self.0.partition_point(|block| block.offset < end_offset);
         let tail = self.first_begin((first..before_end).rev(), (archive, image))?;
         let between = |start_offset, start| Reused {
@@ -150,8 +153,7 @@ impl Blocks {
             Some((offset, start)) => between(offset, start).is_exact(archive, image)?,
             None => false,
         };
-        let is_worth_it = start_offset + MIN_REUSED <= end_offset;
-        Ok((is_exact && is_worth_it).then(|| between(start_offset, start)))
+        Ok(is_exact.then(|| between(start_offset, start)))
     }
 
     /// Offset and first bit of the first of these blocks that has one for [`Self::begin`].
