@@ -12,6 +12,7 @@ pub mod process;
 mod scratch;
 mod source;
 mod tar;
+mod verified;
 mod zip;
 
 use std::fs::{self, DirEntry, File};
@@ -33,6 +34,7 @@ use members::MemberReader;
 use scratch::is_scratch_error;
 pub use scratch::{Scratch, scratch_cause};
 use source::{FileBytes, Source};
+pub use verified::VerifiedReader;
 pub use zip::Zip;
 
 /// Maximum inflation. Compilers' output inflates to about ten times its size, and deflate's maximum is

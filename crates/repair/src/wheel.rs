@@ -15,7 +15,7 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 
 use flate2::read::DeflateDecoder;
-use gpustub_check::read::Zip;
+use gpustub_check::read::{VerifiedReader, Zip};
 use gpustub_check::wheel::is_dist_info;
 use rawzip::{CompressionMethod, ZipArchiveEntryWayfinder, ZipSliceArchive};
 
@@ -192,12 +192,14 @@ impl Wheel {
             .get_entry(entry.wayfinder)
             .map_err(io::Error::other)?;
         let (start, end) = body.compressed_data_range();
+        self.zip.release(body.data());
         let compressed = self.read(start..end);
-        let mut reader: Box<dyn Read> = match u16_at(&entry.central, 10) {
-            0 => Box::new(body.verifying_reader(compressed)),
-            8 => Box::new(body.verifying_reader(inflate(compressed, start))),
+        let reader: Box<dyn Read> = match u16_at(&entry.central, 10) {
+            0 => Box::new(compressed),
+            8 => inflate(compressed, start),
             _ => return Err(unsupported("has an unsupported compression method")),
         };
+        let mut reader = VerifiedReader::new(reader, body.claim_verifier());
         let copied = section::copy(reader.by_ref().take(entry.size + 1), out)?;
         if copied == entry.size {
             Ok(())

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read};
 
+use flate2::Crc;
 use flate2::read::DeflateDecoder;
 use gpustub_image::ConsumedFn;
 use rawzip::{CompressionMethod, ZipArchive, ZipFileHeaderRecord, ZipSliceArchive, ZipSliceEntry};
@@ -14,6 +15,7 @@ use super::members::MemberReader;
 use super::path;
 use super::scratch::is_scratch_error;
 use super::source::{FileBytes, Source};
+use super::verified::VerifiedReader;
 use crate::display_path::printable;
 use crate::package::{ContainerKind, FlawKind, Package};
 
@@ -45,6 +47,11 @@ impl Zip {
     /// The archive, of which only pages with headers are to be read.
     pub fn archive(&self) -> &ZipSliceArchive<FileBytes<'static>> {
         &self.archive
+    }
+
+    /// Releases the memory of a part of the archive, which can be read again: headers are all over it.
+    pub fn release(&self, part: &[u8]) {
+        self.archive.get_ref().release(part);
     }
 
     /// Name and bytes of each file, in the order of the archive's directory, except links and files
@@ -289,7 +296,7 @@ fn unpack<'a: 'r, 'r, Inflater: Read + 'r>(
     body: &ZipSliceEntry<'a>,
     inflater: impl FnOnce(&'a [u8]) -> Inflater,
 ) -> io::Result<Box<dyn Read + 'r>> {
-    let data = body.data();
+    let (data, expected) = (body.data(), body.claim_verifier());
     let flags = header.flags();
     if flags.is_encrypted() || flags.has_strong_encryption() {
         return Err(io::Error::other("unsupported encryption"));
@@ -298,8 +305,8 @@ fn unpack<'a: 'r, 'r, Inflater: Read + 'r>(
         CompressionMethod::STORE if data.len() as u64 != header.uncompressed_size_hint() => {
             Err(io::Error::other("stored member has two different sizes"))
         }
-        CompressionMethod::STORE => Ok(Box::new(body.verifying_reader(data))),
-        CompressionMethod::DEFLATE => Ok(Box::new(body.verifying_reader(inflater(data)))),
+        CompressionMethod::STORE => Ok(Box::new(VerifiedReader::new(data, expected))),
+        CompressionMethod::DEFLATE => Ok(Box::new(VerifiedReader::new(inflater(data), expected))),
         unsupported => {
             let method = match unsupported.name() {
                 Some(name) => name.to_ascii_lowercase(),
@@ -319,7 +326,9 @@ fn read_stored(
 ) -> io::Result<()> {
     let data = entry.body.data();
     reader.member(package, entry.path.clone(), &mut Source::bytes(data))?;
-    if rawzip::crc32(data) == entry.header.crc32() {
+    let mut crc = Crc::new();
+    crc.update(data);
+    if crc.sum() == entry.header.crc32() {
         Ok(())
     } else {
         Err(io::Error::other(
