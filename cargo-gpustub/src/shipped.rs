@@ -1,5 +1,6 @@
 //! Lookup of shipped library manifests by name.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use gpustub_check::gpu_file::{self, GpuFile};
@@ -110,7 +111,7 @@ pub fn depends_on_headers(library: &Library) -> bool {
 
 /// Header version of each library by the options: the last one for the library, else for its family,
 /// else without a name. Beside libraries of toolkits, one without a name is not for the others, whose
-/// majors are their own. An option for other libraries only is an error.
+/// majors are their own. An option for other libraries only is an error, and so is one version for two toolkits.
 pub fn header_versions<'a>(
     libraries: &[&'static Library],
     options: &'a [FamilyVersion],
@@ -124,6 +125,26 @@ pub fn header_versions<'a>(
                 format!("`--header-version` is given for `{name}`, but no library of it is named");
             return Err(Error::new(message).help("remove the option, or name a library"));
         }
+    }
+    let unnamed = last_version(options, None).filter(|version| *version != "none");
+    let families: BTreeSet<&str> = libraries
+        .iter()
+        .filter(|library| last_version(options, Some(&library.id)).is_none())
+        .filter_map(|library| library.toolkit_family())
+        .filter(|family| last_version(options, Some(family)).is_none())
+        .collect();
+    if let Some(version) = unnamed
+        && families.len() > 1
+    {
+        let families = Vec::from_iter(families);
+        let message = format!(
+            "`--header-version {version}` is given for libraries of {}, which have different versions",
+            families.join(" and ")
+        );
+        let options: Vec<String> = (families.iter())
+            .map(|family| format!("`--header-version {family}=VERSION`"))
+            .collect();
+        return Err(Error::new(message).help(format!("give {}", options.join(" and "))));
     }
     let has_toolkit = libraries
         .iter()

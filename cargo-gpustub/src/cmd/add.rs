@@ -11,6 +11,7 @@ use cargo_metadata::Package;
 use gpustub_core::diag::{Diagnostic, MISSING_HEADER_VERSION, UNKNOWN_VERSION, has_errors};
 use gpustub_core::library::Library;
 use gpustub_core::planner::plan;
+use gpustub_core::version::HeaderChoice;
 use gpustub_workspace::edit::gpustub_toml::{self, add_stub};
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::ops::Pending;
@@ -242,7 +243,7 @@ struct LibraryRequest {
     library: &'static Library,
     /// Whether the file declares it already.
     is_declared: bool,
-    /// Header version to write.
+    /// Header version to write: not the declared one.
     header: Option<String>,
     /// Versions that the workspace and this machine name; several if there is no header.
     detected: Vec<DetectedVersion>,
@@ -268,10 +269,12 @@ fn requests(
             _ => Vec::new(),
         };
         let agreed = KnownHeaders::agreed(&detected).map(|version| version.to_string());
+        let declared_header = stub.and_then(|stub| Some(stub.header_version.as_ref()?.value));
         requests.push(LibraryRequest {
             library,
             is_declared: stub.is_some(),
-            header: option.map(str::to_owned).or(agreed),
+            header: (option.map(str::to_owned).or(agreed))
+                .filter(|header| HeaderChoice::parse(header) != declared_header),
             detected,
         });
     }

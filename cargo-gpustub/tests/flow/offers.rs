@@ -107,6 +107,14 @@ fn add_takes_the_header_version_of_the_toolkit_from_other_tables() {
     let add = ["add", "cufft", "--header-version", "13", "--no-sync"];
     let (_, err) = ends(0, &directory.join("own"), &add);
     assert!(err.contains("header version 13"), "{err}");
+    let (_, err) = ends(0, &directory.join("own"), &add);
+    assert!(err.contains("Fresh cufft is already declared"), "{err}");
+    let both = ["add", "cufft", "hip", "--header-version", "13"];
+    let (_, err) = ends(101, &directory.join("own"), &both);
+    assert!(
+        err.contains("give `--header-version cuda=VERSION` and `--header-version rocm=VERSION`"),
+        "{err}"
+    );
     let (_, err) = ends(1, &directory.join("own"), &["add", "cuda"]);
     assert!(
         err.contains("found several versions: 12.9 (`[stub.cudart]` of GpuStub.toml), 13 (`[stub.cufft]` of GpuStub.toml)"),
