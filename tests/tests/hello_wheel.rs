@@ -151,8 +151,8 @@ fn libraries_come_from_one_major_if_two_are_installed() -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs maturin and auditwheel: ./tests/run"]
-fn wheel_tag_is_consistent_and_no_library_is_bundled() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_wheel_tag_is_consistent_and_no_library_is_bundled() -> Result<()> {
     let wheel = wheel()?;
     let name = wheel
         .file_name()
@@ -271,8 +271,8 @@ fn heavy_wheel_linked_with_zig_conforms_to_manylinux_2_17() -> Result<()> {
 
 /// The code passes the checks of the other packages.
 #[test]
-#[ignore = "needs crates of the registry: ./tests/run"]
-fn the_example_is_formatted_and_without_lints() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_the_example_is_formatted_and_without_lints() -> Result<()> {
     succeed(cargo(&example()).args(["fmt", "--check"]))?;
     let mut clippy = cargo(&example());
     clippy.args(["clippy", "--quiet", "--locked", "--target-dir"]);

@@ -12,8 +12,8 @@ use gpustub_tests::{Result, repository};
 /// Without the feature an object would be treated as a file without symbols, and its functions
 /// would be missing from every view.
 #[test]
-#[ignore = "needs clang: ./tests/run"]
-fn objects_of_a_disabled_format_are_refused_with_the_feature() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_objects_of_a_disabled_format_are_refused_with_the_feature() -> Result<()> {
     let dir = scratch()?;
     let root = dir.path();
     fs::create_dir(root.join("src"))?;

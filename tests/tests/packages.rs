@@ -80,7 +80,8 @@ fn two_users_in_two_directories_generate_the_same_bytes() -> Result<()> {
 /// (`cargo package` can do this itself, but keeps the unpacked files of a version indefinitely, and
 /// then checks older sources.)
 #[test]
-fn packages_compile_from_their_packed_files() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_packages_compile_from_their_packed_files() -> Result<()> {
     let dir = scratch()?;
     let mut package = cargo(&repository());
     package.args([

@@ -119,8 +119,8 @@ mod tests {
     use crate::abi::tests::components;
 
     #[test]
-    #[ignore = "needs the real headers: GPUSTUB_TEST_COMPONENTS names their directory (tests/run)"]
-    fn shipped_error_names_agree_with_the_headers_at_hand() {
+    #[ignore = "slow: ./tests/run --all"]
+    fn heavy_shipped_error_names_agree_with_the_headers_at_hand() {
         let components = components();
         for (id, recipe) in crate::recipes::read().unwrap() {
             if !has_names(&id).unwrap() {

@@ -172,8 +172,8 @@ fn headers_of_shipped_libraries_are_read() {
 /// Differences that libraries handle, and changes, of libraries whose structs grow. Lists of all names in the headers
 /// are the libraries.
 #[test]
-#[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their directory (tests/run)"]
-fn guarded_differences_of_real_headers_are_no_changes() {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_guarded_differences_of_real_headers_are_no_changes() {
     for (library, soname, prefix, old, new, changed, guarded) in [
         (
             "cublaslt",

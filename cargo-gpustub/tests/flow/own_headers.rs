@@ -143,8 +143,8 @@ fn headers_give_the_return_types() {
 
 /// Sizes and declarations are those of Windows: `long` has 32 bits, and headers include windows.h.
 #[test]
-#[ignore = "needs clang and mingw-w64 (tests/run)"]
-fn headers_of_a_dll_are_read_for_windows() {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_headers_of_a_dll_are_read_for_windows() {
     let header = "#include <windows.h>\n#define ACME_API __declspec(dllimport)\n#define acmePair acmePair_v2\n\
         #define ACME_SLASHES _VARIANT_BOOL\n\
         typedef enum { ACME_SUCCESS, ACME_NOT_INITIALIZED = 7 } acmeStatus;\n\

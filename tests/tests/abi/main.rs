@@ -383,8 +383,8 @@ fn heavy_abi_table_functions_are_called_correctly_or_refused() -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs clang and the headers of three majors: ./tests/run"]
-fn abi_table_functions_of_the_driver_are_called_correctly_or_refused() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_abi_table_functions_of_the_driver_are_called_correctly_or_refused() -> Result<()> {
     assert_adapted(&called_correctly_or_refused(&CUDA)?, true, 24);
     Ok(())
 }

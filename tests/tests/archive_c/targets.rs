@@ -72,8 +72,8 @@ fn ptx(arch: &str) -> String {
 
 /// Every pair of architectures: ptxas compiles PTX for those that it serves, and nvlink links machine code for them.
 #[test]
-#[ignore = "needs nvcc 13.5: ./tests/run"]
-fn nvidia_targets_are_those_of_ptxas_and_nvlink() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_nvidia_targets_are_those_of_ptxas_and_nvlink() -> Result<()> {
     let dir = scratch()?;
     let dir = dir.path();
     let tool = |name: &str, arch: &str, words: &[&str]| -> Result<Ran> {

@@ -26,8 +26,8 @@ fn built(project: &Project) -> Result<(Vec<Call>, bool)> {
 
 /// `a` requires `b`, `c` requires nothing; the program has all, and another one has `c` only.
 #[test]
-#[ignore = "needs CUDA's compiler: ./tests/run"]
-fn only_changed_outputs_are_rebuilt() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_only_changed_outputs_are_rebuilt() -> Result<()> {
     let project = Project::new(TOOLKIT_13)?;
     project.library(Library {
         table: "include-dirs = [\"include\"]",

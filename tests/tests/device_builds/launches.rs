@@ -11,8 +11,8 @@ use crate::Record;
 
 /// A kernel of `base` launches another one.
 #[test]
-#[ignore = "needs CUDA's compiler: ./tests/run"]
-fn kernels_launch_kernels() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_kernels_launch_kernels() -> Result<()> {
     let project = Project::new(TOOLKIT_13)?;
     project.library(Library::new("base", &[]))?;
     project.library(Library::new("top", &["base"]))?;

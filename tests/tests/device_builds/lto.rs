@@ -127,8 +127,8 @@ fn heavy_ptx_is_linked_of_lto_code_alone() -> Result<()> {
 
 /// A script in place of nvcc runs another toolkit than the one around it, which gpustub cannot change.
 #[test]
-#[ignore = "needs CUDA's compiler: ./tests/run"]
-fn a_missing_libnvvm_is_named_with_the_link_to_make() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_a_missing_libnvvm_is_named_with_the_link_to_make() -> Result<()> {
     let project = project(TOOLKIT_13)?;
     let ran = run(&mut build(&project, &project.toolkit()))?;
     let loaded = project.toolkit().join("nvvm/lib64/libnvvm.so");

@@ -182,8 +182,8 @@ fn modules_have_all_kernels(toolkit: Toolkit) -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs CUDA's compiler: ./tests/run"]
-fn a_module_has_the_kernels_of_all_crates_for_each_architecture() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_a_module_has_the_kernels_of_all_crates_for_each_architecture() -> Result<()> {
     modules_have_all_kernels(TOOLKIT_13)
 }
 
@@ -195,8 +195,8 @@ fn heavy_modules_of_toolkit_12() -> Result<()> {
 
 /// cudarc calls the driver by the stubs, and there is none.
 #[test]
-#[ignore = "needs CUDA's compiler: ./tests/run"]
-fn example_readme_shows_the_real_output() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_example_readme_shows_the_real_output() -> Result<()> {
     let dir = scratch()?;
     let root = copy_example("cuda-module", 1, dir.path())?;
     let toolkit = TOOLKIT_13.root()?.display().to_string();

@@ -84,8 +84,8 @@ fn registers(project: &Project, kernels: &[&str]) -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs nvcc: ./tests/run"]
-fn headers_of_another_crate_are_found() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_headers_of_another_crate_are_found() -> Result<()> {
     let field = "field = { path = \"../field\" }";
     let project = workspace(
         TOOLKIT_13,
@@ -98,8 +98,8 @@ fn headers_of_another_crate_are_found() -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs nvcc: ./tests/run"]
-fn objects_of_the_cc_crate_are_linked() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_objects_of_the_cc_crate_are_linked() -> Result<()> {
     let project = workspace(TOOLKIT_13, "From the cc crate", &[("vec", "")], "vec")?;
     // cc's compiler.
     let nvcc = project.toolkit().join("bin/nvcc");

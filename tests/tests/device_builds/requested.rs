@@ -29,8 +29,8 @@ pub fn archs(project: &Project) -> Result<BTreeSet<String>> {
 }
 
 #[test]
-#[ignore = "needs CUDA's compiler: ./tests/run"]
-fn environment_requests_architectures_of_all_packages() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_environment_requests_architectures_of_all_packages() -> Result<()> {
     let project = Project::new(TOOLKIT_13)?;
     for (name, requires) in [("base", &[][..]), ("top", &["base"][..])] {
         project.library(Library {

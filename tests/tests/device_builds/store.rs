@@ -68,8 +68,8 @@ fn a_damaged_store_is_made_again() -> Result<()> {
 
 /// A file in its place: a test that runs as root may write into any directory.
 #[test]
-#[ignore = "needs CUDA's compiler: ./tests/run"]
-fn without_a_place_for_the_store_each_command_compiles() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_without_a_place_for_the_store_each_command_compiles() -> Result<()> {
     let project = two_libraries()?;
     succeed(&mut project.gpustub(&["sync", "--workspace"])?)?;
     fs::write(project.target().join("gpustub-store"), "")?;

@@ -201,8 +201,8 @@ fn packages_of_some_graphs_register_as_planned() -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs HIP's headers and device libraries: ./tests/run"]
-fn packages_of_some_graphs_of_hip_register_as_planned() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_packages_of_some_graphs_of_hip_register_as_planned() -> Result<()> {
     packages_register_as_planned(&some(accepted(&graphs::small()), 3), Vendor::Amd)
 }
 

@@ -49,8 +49,8 @@ fn rebuilt(project: &Project) -> Result<Vec<String>> {
 
 /// Then `two`, whose stubs the shared libraries do not use.
 #[test]
-#[ignore = "needs nvcc: ./tests/run"]
-fn only_changed_shared_libraries_are_rebuilt() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_only_changed_shared_libraries_are_rebuilt() -> Result<()> {
     let _alone = alone();
     let project = Project::new("workspace", "changing")?;
     project.sync()?;

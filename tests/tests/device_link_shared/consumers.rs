@@ -310,8 +310,8 @@ fn heavy_targets_with_cuda_have_one_device_link() -> Result<()> {
 
 /// The lines of CMake that CudaRdcUtils executes with these properties.
 #[test]
-#[ignore = "needs nvcc: ./tests/run"]
-fn properties_are_those_of_cuda_rdc_utils() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_properties_are_those_of_cuda_rdc_utils() -> Result<()> {
     let _alone = alone();
     let dir = scratch()?;
     let build = Build::new(workspace()?, dir.path(), "properties")?.cuda();
@@ -398,8 +398,8 @@ fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
 
 /// The projects of `docs/device-link-cmake.md` and `docs/export.md`, with the names of these packages.
 #[test]
-#[ignore = "needs nvcc: ./tests/run"]
-fn pages_show_projects_that_work() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_pages_show_projects_that_work() -> Result<()> {
     let _alone = alone();
     let project = workspace()?;
     let dir = scratch()?;

@@ -139,8 +139,8 @@ fn heavy_two_cdylibs_of_one_final_are_registered_once() -> Result<()> {
 
 /// The finals of `flat` and `solid` are both over `base`: kernels of `volume` would not be registered.
 #[test]
-#[ignore = "needs nvcc: ./tests/run"]
-fn two_cdylibs_of_two_finals_are_reported_before_and_after_the_build() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_two_cdylibs_of_two_finals_are_reported_before_and_after_the_build() -> Result<()> {
     let _alone = alone();
     let project = workspace()?;
     let reported = "`flat/cdylib`, `solid/cdylib` cannot be opened by one process";

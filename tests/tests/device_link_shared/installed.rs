@@ -141,8 +141,8 @@ fn heavy_cmake_refuses_two_finals_over_one_library() -> Result<()> {
 
 /// A device link by hand over installed archives, in a program that links the middles.
 #[test]
-#[ignore = "needs nvcc: ./tests/run"]
-fn a_program_may_device_link_the_installed_archives_itself() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_a_program_may_device_link_the_installed_archives_itself() -> Result<()> {
     let _alone = alone();
     let dir = scratch()?;
     let prefix = installed("area", dir.path())?;

@@ -306,8 +306,8 @@ fn opens(dir: &Path, library: &Path, function: &str) -> Result<Command> {
 
 /// A cdylib hides its symbols; its final has them.
 #[test]
-#[ignore = "needs nvcc: ./tests/run"]
-fn an_opened_library_for_c_has_its_final() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_an_opened_library_for_c_has_its_final() -> Result<()> {
     let _alone = alone();
     let project = workspace()?;
     succeed(&mut project.cargo(&["build", "-p", "plugin"]))?;

@@ -137,8 +137,8 @@ fn cmake_reports_libraries_without_stubs() -> Result<()> {
 
 /// A project that searches for the toolkit gets the stubs, by each of three ways to inject them.
 #[test]
-#[ignore = "needs CMake and NVRTC: ./tests/run"]
-fn cmake_finds_stubs_for_the_toolkit_where_there_is_none() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_cmake_finds_stubs_for_the_toolkit_where_there_is_none() -> Result<()> {
     for form in FORMS {
         let dir = scratch()?;
         let stubs = generate(dir.path(), form)?;
@@ -209,8 +209,8 @@ fn cmake_takes_headers_from_a_real_toolkit_and_libraries_from_the_stubs() -> Res
 
 /// Headers alone are enough, as wheels have them; stubs generated for other headers are reported.
 #[test]
-#[ignore = "needs CMake, CUDA's headers and NVRTC: ./tests/run"]
-fn cmake_takes_headers_of_wheels() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_cmake_takes_headers_of_wheels() -> Result<()> {
     let dir = scratch()?;
     let root = define("CUDAToolkit_ROOT", &headers(dir.path())?);
     for (header, reported) in [
@@ -293,8 +293,8 @@ fn prints_without_library(program: &Path, expected: &str) -> Result<()> {
 
 /// `find_package(OpenCL)` and `find_package(hip)`, where the system has libraries of these names.
 #[test]
-#[ignore = "needs CMake and HIP's headers: ./tests/run"]
-fn cmake_finds_stubs_for_opencl_and_hip() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_cmake_finds_stubs_for_opencl_and_hip() -> Result<()> {
     let headers = define(
         "OpenCL_INCLUDE_DIR",
         &repository().join("tests/exports/packages/include"),

@@ -124,8 +124,8 @@ fn export(dir: &Path, name: &str, options: &[&str]) -> Result<PathBuf> {
 
 /// Each example of `docs/export.md`, with the project shown before it, builds a working program.
 #[test]
-#[ignore = "needs CMake, Meson, pkg-config and NVRTC: ./tests/run"]
-fn the_page_shows_commands_that_work() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_the_page_shows_commands_that_work() -> Result<()> {
     let page = fs::read_to_string(repository().join("docs/export.md"))?;
     // Device-linked libraries have their own tests, with nvcc.
     let (page, _) = page

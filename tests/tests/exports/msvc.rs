@@ -63,8 +63,8 @@ fn cmake_builds_programs_of_msvc() -> Result<()> {
 
 /// Directories for other targets name theirs, and that of the project.
 #[test]
-#[ignore = "needs CMake, clang, lld, llvm 19 and mingw-w64: ./tests/run"]
-fn cmake_refuses_stubs_for_other_targets() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_cmake_refuses_stubs_for_other_targets() -> Result<()> {
     const GNU: &str = "x86_64-pc-windows-gnu";
     const LINUX: &str = "x86_64-unknown-linux-gnu";
     let dir = scratch()?;

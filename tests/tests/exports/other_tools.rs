@@ -13,8 +13,8 @@ use gpustub_tests::{Result, repository};
 use super::{FORMS, drops_unused_stubs, export, forced_header, generate, works};
 
 #[test]
-#[ignore = "needs Meson and NVRTC: ./tests/run"]
-fn meson_builds_the_subproject() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_meson_builds_the_subproject() -> Result<()> {
     for form in FORMS {
         let dir = scratch()?;
         let stubs = generate(dir.path(), form)?;

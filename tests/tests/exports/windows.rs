@@ -136,8 +136,8 @@ fn libraries_export_no_stubs() -> Result<()> {
 
 /// Unchanged projects of CUDA, in C and C++, with each form of the stubs.
 #[test]
-#[ignore = "needs CMake, mingw-w64, wine and the CUDA runtime for Windows: ./tests/run"]
-fn cmake_builds_programs_for_windows() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_cmake_builds_programs_for_windows() -> Result<()> {
     for form in [&[][..], &["--sources-only"]] {
         let dir = scratch()?;
         let stubs = generate(dir.path(), &[form, &["--target", TRIPLE]].concat())?;

@@ -12,8 +12,8 @@ use gpustub_tests::command::succeed;
 use crate::library::{ARCHS, DRIVERS, Library, llvm};
 
 #[test]
-#[ignore = "needs clang 19 and lld 19: ./tests/run"]
-fn views_are_linked_to_the_code_that_clang_links() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_views_are_linked_to_the_code_that_clang_links() -> Result<()> {
     for driver in DRIVERS {
         let library = Library::new(driver)?;
         library.archive("build -q -o all.a --unpack libfat.a")?;

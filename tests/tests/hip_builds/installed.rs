@@ -111,8 +111,8 @@ fn expect_message(output: &str, text: &str) {
 }
 
 #[test]
-#[ignore = "needs HIP's headers and device libraries: ./tests/run"]
-fn cmake_links_installed_libraries() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_cmake_links_installed_libraries() -> Result<()> {
     let project = project()?;
     install(&project)?;
     let listed = fs::read_to_string(prefix(&project).join("lib/cmake/top/top-files.txt"))?;

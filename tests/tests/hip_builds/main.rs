@@ -231,8 +231,8 @@ const MISTAKES: &[Mistake] = &[
 ];
 
 #[test]
-#[ignore = "needs HIP's headers and device libraries: ./tests/run"]
-fn mistakes_are_named() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_mistakes_are_named() -> Result<()> {
     let project = project()?;
     succeed(&mut project.gpustub(&["sync"])?)?;
     let missing = project.path("nowhere");

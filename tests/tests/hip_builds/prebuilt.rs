@@ -42,8 +42,8 @@ fn prebuilt_project() -> Result<Project> {
 }
 
 #[test]
-#[ignore = "needs HIP's headers and device libraries: ./tests/run"]
-fn objects_of_clang_are_linked_with_those_of_packages() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_objects_of_clang_are_linked_with_those_of_packages() -> Result<()> {
     let project = prebuilt_project()?;
     let line =
         format!("OLDER {BOTH_ARCHS} -x hip -c hip/base.hip -o acme.o && ar rcs libacme.a acme.o");

@@ -46,8 +46,8 @@ fn describing(
 /// Without any library, every code of the headers has its name, and its text number and name; the code that
 /// says that the library is missing has a text that says so. Other codes are unknown.
 #[test]
-#[ignore = "needs user namespaces: ./tests/run"]
-fn status_codes_of_missing_libraries_have_names() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_status_codes_of_missing_libraries_have_names() -> Result<()> {
     for id in Library::builtin_ids() {
         let library = Library::builtin(id).ok_or("a shipped library")?;
         let (mut calls, mut expected) = (Vec::new(), String::new());

@@ -20,8 +20,8 @@ print(status, count.value > 0)
 ";
 
 #[test]
-#[ignore = "needs the wheel of pyopencl, and PoCL: ./tests/run"]
-fn pyopencl_finds_drivers_without_a_loader_of_the_system() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_pyopencl_finds_drivers_without_a_loader_of_the_system() -> Result<()> {
     let wheel = only_entry(&component("wheels-repair/pyopencl")?)?;
     let scratch = tempfile::tempdir()?;
     let out = scratch.path().join("out");

@@ -148,8 +148,8 @@ fn canonical_form(dir: &Path, module: &Path, release: &str) -> Result<Vec<u8>> {
 }
 
 #[test]
-#[ignore = "needs clang and llvm of several releases: ./tests/run"]
-fn llvm_reads_canonical_bitcode_as_the_original_module() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_llvm_reads_canonical_bitcode_as_the_original_module() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let dir = dir.path();
     let source = dir.join("a.cc");

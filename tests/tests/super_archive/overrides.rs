@@ -242,8 +242,8 @@ fn programs_use_the_first_layer() -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs gold, lld, mold: ./tests/run"]
-fn programs_use_the_first_layer_with_other_linkers() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_programs_use_the_first_layer_with_other_linkers() -> Result<()> {
     compile_and_link(["gcc", "g++"], 1..)
 }
 
@@ -255,8 +255,8 @@ fn heavy_programs_of_clang_use_the_first_layer_with_every_linker() -> Result<()>
 
 /// Variants of machines that have a cross compiler and an emulator.
 #[test]
-#[ignore = "needs cross compilers and qemu: ./tests/run"]
-fn programs_of_other_machines_use_the_first_layer() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_programs_of_other_machines_use_the_first_layer() -> Result<()> {
     let overrides = Overrides::read()?;
     let dir = scratch()?;
     let dir = dir.path();

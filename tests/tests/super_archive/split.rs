@@ -120,8 +120,8 @@ fn source() -> Result<String> {
 }
 
 #[test]
-#[ignore = "needs clang and llvm of several releases: ./tests/run"]
-fn members_of_a_module_link_to_the_module() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_members_of_a_module_link_to_the_module() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let directory = directory.path();
     let (file, module) = (directory.join("module.cc"), directory.join("module.bc"));

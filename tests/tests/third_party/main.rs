@@ -385,8 +385,8 @@ fn a_hostile_crate_and_a_library_that_requires_stubs() -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs mold: ./tests/run"]
-fn a_hostile_crate_and_a_library_that_requires_stubs_with_mold() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_a_hostile_crate_and_a_library_that_requires_stubs_with_mold() -> Result<()> {
     let project = Project::new("local", true)?;
     for toolkit in [false, true] {
         project.check(&["app"], MOLD, toolkit, &[])?;
@@ -411,8 +411,8 @@ fn two_crates_bring_stubs() -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs mold: ./tests/run"]
-fn two_crates_bring_stubs_with_mold() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_two_crates_bring_stubs_with_mold() -> Result<()> {
     Project::new("merged", true)?.check(&["app"], MOLD, true, &[])
 }
 
@@ -460,8 +460,8 @@ fn staticlib_contains_the_stubs_of_two_crates() -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs lld, mold and gold: ./tests/run"]
-fn staticlib_contains_the_stubs_of_two_crates_with_other_linkers() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_staticlib_contains_the_stubs_of_two_crates_with_other_linkers() -> Result<()> {
     staticlib_contains_both_stubs(&["gold", "lld", "mold"])
 }
 
@@ -472,8 +472,8 @@ fn heavy_two_crates_bring_stubs_with_link_time_optimisation() -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs crates from the registry: ./tests/run"]
-fn unchanged_crates_of_the_registry() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_unchanged_crates_of_the_registry() -> Result<()> {
     let project = Project::new("registry", false)?;
     for toolkit in [false, true] {
         for linker in [DEFAULT, BFD, MOLD] {

@@ -140,8 +140,8 @@ fn published_crates_bring_stubs() -> Result<()> {
 
 /// Structs of the driver are larger since CUDA 11.8, so bindings of 12.8 and 11.4 share no stubs.
 #[test]
-#[ignore = "needs crates from the registry and mold: ./tests/run"]
-fn published_crates_with_incompatible_bindings_do_not_link() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_published_crates_with_incompatible_bindings_do_not_link() -> Result<()> {
     let project = Project::registry_crates("12.8")?;
     for linker in [DEFAULT, BFD, MOLD] {
         let words = ["build", "--no-default-features", "--features", "cuda-12"];

@@ -64,8 +64,8 @@ fn programs_with_shared_stubs_start_outside_of_cargo() -> Result<()> {
 }
 
 #[test]
-#[ignore = "needs mold: ./tests/run"]
-fn programs_with_shared_stubs_start_outside_of_cargo_with_mold() -> Result<()> {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_programs_with_shared_stubs_start_outside_of_cargo_with_mold() -> Result<()> {
     starts_and_asks(&[MOLD])
 }
 

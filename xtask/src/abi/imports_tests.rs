@@ -136,8 +136,8 @@ fn compare(accepts: impl Fn(&AbiRecipe, Version) -> bool, minima: &[(&str, usize
 }
 
 #[test]
-#[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their directory (tests/run)"]
-fn imports_identify_the_headers_at_hand() {
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_imports_identify_the_headers_at_hand() {
     let minima = [
         ("cublas", 2400, 230),
         ("cublaslt", 190, 9),
