@@ -33,6 +33,7 @@ use limits::{LIMITS, Limits, TOO_MANY};
 use members::MemberReader;
 use scratch::is_scratch_error;
 pub use scratch::{Scratch, scratch_cause};
+pub use source::release;
 use source::{FileBytes, Source};
 pub use verified::VerifiedReader;
 pub use zip::Zip;

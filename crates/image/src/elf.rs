@@ -14,6 +14,7 @@ use object::elf::{self, DynamicTag};
 use object::read::elf::{Dyn, NoteIterator};
 use object::{Endianness, ReadRef};
 
+use crate::consumed::ConsumedFn;
 use crate::error::{Error, Problem};
 use crate::format::{HEAD, identify};
 use crate::machine;
@@ -39,6 +40,8 @@ pub struct ElfImage<'d> {
     dynamic: &'d [u8],
     /// Reason why the file is damaged.
     damage: Option<Problem>,
+    /// Receives parts of large tables that were read.
+    pub(crate) consumed: ConsumedFn<'d>,
 }
 
 /// Notes of a section or segment. Their format is the same in both classes.
@@ -98,6 +101,7 @@ impl<'d> ElfImage<'d> {
             sections: headers.sections,
             names: headers.names,
             dynamic: &[],
+            consumed: &|_| (),
         };
         let dynamic = image.read_dynamic();
         let damage = image.check_length().and(dynamic);

@@ -18,8 +18,6 @@ use gpustub_workspace::display_path::{display_path, slashes};
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::status_line::StatusLine;
 use memmap2::Mmap;
-#[cfg(unix)]
-use memmap2::UncheckedAdvice;
 
 use crate::cli;
 use crate::scratch::scratch_error;
@@ -65,10 +63,7 @@ impl MappedImage {
     /// Releases the memory of the bytes, which can be read from the file again. Otherwise all images of a package would
     /// be resident at once.
     pub fn release(&self) {
-        // SAFETY: the map is of a file and never written, so later accesses read the bytes of the file, like the first
-        // access. A failure only costs memory.
-        #[cfg(unix)]
-        let _ = unsafe { self.bytes.unchecked_advise(UncheckedAdvice::DontNeed) };
+        read::release(&self.bytes, &self.bytes);
     }
 }
 

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::mem;
 
 use gpustub_check::Package;
+use gpustub_check::read;
 use gpustub_check::wheel::WheelMetadata;
 use gpustub_core::by_name::ByName;
 use gpustub_core::diag::{Diagnostic, Level, has_errors, listing};
@@ -15,7 +16,7 @@ use gpustub_core::target::Target;
 use gpustub_engine::toolchain::Toolchain;
 use gpustub_engine::write_sources;
 use gpustub_image::edit::{self, EditProblem, EditRequest, Editable, Inspection, Patch};
-use gpustub_image::{EditablePe, ElfImage, ImageFormat, is_pe};
+use gpustub_image::{ConsumedFn, EditablePe, ElfImage, ImageFormat, is_pe};
 use gpustub_repair::wheel::Blocks;
 use gpustub_repair::{
     Inspections, PackagePlan, PlanOptions, StubPlan, candidates, followers, load_fault, loaders,
@@ -77,9 +78,14 @@ pub fn plan(
         status.show(|| input.package.display_path_of(path));
         images.insert(path.to_owned(), input.image(path, unpacked.remove(path))?);
     }
+    let release = |part: &[u8]| {
+        for image in images.values() {
+            read::release(&image.bytes, part);
+        }
+    };
     let parsed: Vec<_> = images
         .iter()
-        .map(|(path, image)| (path.as_str(), image, parse(&image.bytes)))
+        .map(|(path, image)| (path.as_str(), image, parse(&image.bytes, &release)))
         .collect();
     let editables: Editables<'_> = parsed
         .iter()
@@ -138,11 +144,14 @@ enum ParsedImage<'d> {
     Pe(&'d [u8]),
 }
 
-fn parse(bytes: &[u8]) -> std::result::Result<ParsedImage<'_>, EditProblem> {
+fn parse<'d>(
+    bytes: &'d [u8],
+    consumed: ConsumedFn<'d>,
+) -> std::result::Result<ParsedImage<'d>, EditProblem> {
     if is_pe(bytes) {
         return Ok(ParsedImage::Pe(bytes));
     }
-    Ok(ParsedImage::Elf(Box::new(edit::read(bytes)?)))
+    Ok(ParsedImage::Elf(Box::new(edit::read(bytes, consumed)?)))
 }
 
 /// An image that can be edited.

@@ -62,21 +62,27 @@ impl FileBytes<'_> {
     /// Releases the memory of a part, which can be read from the file again. Without this, a scanned
     /// file would be resident as a whole.
     pub(super) fn release(&self, part: &[u8]) {
-        #[cfg(unix)]
         if let Self::Mapped(map) = self {
-            let offset = (part.as_ptr() as usize).checked_sub(map.as_ptr() as usize);
-            if let Some(offset) = offset.filter(|offset| offset + part.len() <= map.len()) {
-                let start = offset.saturating_sub(gpustub_image::FAULT_AROUND);
-                let length = offset + part.len() - start;
-                // SAFETY: the map is shared with its file and never written, so later accesses read the
-                // bytes of the file, like the first access. A failure only costs memory.
-                let _ =
-                    unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, start, length) };
-            }
+            release(map, part);
         }
-        #[cfg(not(unix))]
-        let _ = part;
     }
+}
+
+/// Releases the memory of a part of a file, which can be read again. Does nothing if the part is not of this map.
+pub fn release(map: &Mmap, part: &[u8]) {
+    #[cfg(unix)]
+    {
+        let offset = (part.as_ptr() as usize).checked_sub(map.as_ptr() as usize);
+        if let Some(offset) = offset.filter(|offset| offset + part.len() <= map.len()) {
+            let start = offset.saturating_sub(gpustub_image::FAULT_AROUND);
+            let length = offset + part.len() - start;
+            // SAFETY: the map is of a file and never written, so later accesses read the bytes of the file, like the
+            // first access. A failure only costs memory.
+            let _ = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, start, length) };
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = (map, part);
 }
 
 impl<'a> Source<'a> {

@@ -9,6 +9,7 @@ use super::problem::EditProblem;
 use super::request::EditRequest;
 use super::targets::Targets;
 use super::verify::verify;
+use crate::consumed::ConsumedFn;
 use crate::elf::{ElfImage, Source};
 
 /// A parsed image that the loader accepts, with its requirements. It can be edited several times.
@@ -68,24 +69,26 @@ impl<'i, 'd> Editable<'i, 'd> {
     }
 }
 
-/// Parses a program or shared library for [`Editable::new`].
+/// Parses a program or shared library for [`Editable::new`]. `consumed` receives the parts of large tables that were read.
 ///
 /// # Errors
 ///
 /// If no edit of the file is possible, because its headers cannot be read.
-pub fn read(bytes: &[u8]) -> Result<ElfImage<'_>, EditProblem> {
-    headers::read(Source::File(bytes))
+pub fn read<'d>(bytes: &'d [u8], consumed: ConsumedFn<'d>) -> Result<ElfImage<'d>, EditProblem> {
+    let mut image = headers::read(Source::File(bytes))?;
+    image.consumed = consumed;
+    Ok(image)
 }
 
 /// [`Editable::inspection`] of the program or shared library in `bytes`.
 pub fn inspect(bytes: &[u8]) -> Result<Inspection, EditProblem> {
-    let image = read(bytes)?;
+    let image = read(bytes, &|_| ())?;
     Ok(Editable::new(&image)?.details.inspection)
 }
 
 /// [`Editable::plan`] of the program or shared library in `bytes`.
 pub fn plan(bytes: &[u8], request: &EditRequest) -> Result<Patch, EditProblem> {
-    let image = read(bytes)?;
+    let image = read(bytes, &|_| ())?;
     image.check_loadable()?;
     refuse(&image)?;
     Editable::new(&image)?.plan(request)

@@ -150,6 +150,7 @@ impl Relocations {
                     self.values.insert(target, value);
                 }
             }
+            (image.consumed)(chunk);
         }
         Ok(())
     }
@@ -348,6 +349,7 @@ fn check_relative(image: &ElfImage<'_>, address: u64, size: u64) -> Result<(), E
                 ));
             }
         }
+        (image.consumed)(chunk);
     }
     Ok(())
 }

@@ -48,6 +48,7 @@ fn scan(image: &ElfImage<'_>, sections: &[Section], edits: &mut Vec<(u64, Vec<u8
                 edits.push((value_offset, value.to_le_bytes().to_vec()));
             }
         }
+        (image.consumed)(chunk);
     }
     Some(())
 }

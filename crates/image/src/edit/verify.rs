@@ -33,7 +33,8 @@ pub(super) fn verify(
     let pieces = patch
         .apply(original.data())
         .ok_or_else(|| wrong("the patch has parts that are not in the image"))?;
-    let image = read(Source::Pieces(&pieces)).map_err(unreadable)?;
+    let mut image = read(Source::Pieces(&pieces)).map_err(unreadable)?;
+    image.consumed = original.consumed;
     image.check_loadable().map_err(unreadable)?;
     let after = read_details(&image).map_err(unreadable)?;
     if after.inspection != *expected {
