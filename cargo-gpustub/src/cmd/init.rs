@@ -27,7 +27,7 @@ pub fn run(options: &cli::Init, shell: &mut Shell) -> Result<bool> {
         ))
     })?;
     let mut operations = Vec::new();
-    let has_file = |package: &Package| directory(package).join(FILE).exists();
+    let has_file = |package: &Package| exists(&directory(package).join(FILE));
     // A job serves all packages of the workspace, of which `-p` selects one for a new file.
     let is_new = match options.ci {
         None => true,
@@ -44,7 +44,7 @@ pub fn run(options: &cli::Init, shell: &mut Shell) -> Result<bool> {
         }
         let path = directory(package).join(FILE);
         let display_path = display_path(&path);
-        if path.exists() {
+        if exists(&path) {
             return Err(already_exists(&display_path));
         }
         operations.push(Operation::write(path, display_path, gpustub_toml::new())?);
@@ -113,18 +113,30 @@ fn job((file, text): Job, directory: &Path) -> Result<Operation> {
         text.replace("defaults:\n  run:\n    working-directory: .\n", "")
             .replace("    - cd .\n", "")
     } else {
+        // GitHub evaluates what is in `${{ }}`.
+        let literal = inner.replace("${{", "${{ '${{' }}");
+        let change = format!("cd -- '{}'", inner.replace('\'', r"'\''"));
         text.replace(
             "working-directory: .",
-            &format!("working-directory: {inner}"),
+            &format!("working-directory: {}", yaml_string(&literal)),
         )
-        .replace("- cd .", &format!("- cd {inner}"))
+        .replace("- cd .", &format!("- {}", yaml_string(&change)))
     };
     let path = repository.join(file);
     let display_path = display_path(&path);
-    if path.exists() {
-        return Err(Error::new(format!("`{display_path}` already exists")).help(
-            "add the job by hand: https://github.com/gpustub/gpustub/blob/main/docs/check.md#in-ci",
-        ));
+    if exists(&path) {
+        return Err(Error::new(format!("`{display_path}` already exists"))
+            .help(format!("add this job by hand:\n\n{text}")));
     }
     Operation::write(path, display_path, text)
+}
+
+/// A scalar in double quotes. YAML reads strings of JSON (YAML 1.2.2, 7.3.1).
+fn yaml_string(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Whether a file or a link is there, also one that leads nowhere.
+fn exists(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
 }

@@ -271,9 +271,11 @@ fn jobs_for_ci_services_run() {
             ends(0, &directory, &["init", "--ci", service]);
             let (_, err) = ends(101, &directory, &["init", "--ci", service]);
             assert!(err.contains(&format!("{file}` already exists")), "{err}");
+            assert!(err.contains("cargo gpustub check --build"), "{err}");
             ends(0, &directory, &["sync"]);
             let text = fs::read_to_string(repository.join(file)).unwrap();
-            let is_inner = text.contains("working-directory: demo\n") || text.contains("cd demo\n");
+            let is_inner = text.contains("working-directory: \"demo\"\n")
+                || text.contains("- \"cd -- 'demo'\"\n");
             assert_eq!(is_inner, repository == work.path(), "{text}");
             let commands = text
                 .lines()
@@ -349,7 +351,7 @@ fn jobs_of_projects_without_cargo_run() {
         assert!(err.contains("GpuStub.toml` already exists"), "{err}");
         let text = fs::read_to_string(work.path().join(file)).unwrap();
         assert!(
-            text.contains("working-directory: demo\n") || text.contains("cd demo\n"),
+            text.contains("working-directory: \"demo\"\n") || text.contains("- \"cd -- 'demo'\"\n"),
             "{text}"
         );
         assert!(
