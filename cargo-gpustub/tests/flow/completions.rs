@@ -127,6 +127,18 @@ fn bash_keeps_the_completion_of_cargo() {
     assert_eq!(ask("bash", &["--norc", "--noprofile"], script), ["former"]);
 }
 
+/// readline escapes the names that are declared as those of files; a name with a star is not expanded.
+#[test]
+fn bash_escapes_names_of_files() {
+    let script = "touch 'wheel a.whl' 'wheel*.whl'\n\
+                  compopt() { printf '%s ' \"$@\"; }\n\
+                  source <(cargo-gpustub completions bash)\n\
+                  COMP_WORDS=(cargo-gpustub check wheel) COMP_CWORD=2\n\
+                  _gpustub cargo-gpustub wheel check\nprintf '<%s>' \"${COMPREPLY[@]}\"";
+    let words = ask("bash", &["--norc", "--noprofile"], script);
+    assert_eq!(words, ["-o", "filenames", "<wheel", "a.whl><wheel*.whl>"]);
+}
+
 #[test]
 #[ignore = "needs fish"]
 fn fish_completes_the_tool_and_the_subcommand_of_cargo() {

@@ -8,11 +8,19 @@ _gpustub_complete() {
     local words=("cargo-gpustub" "$@")
     local index=$((${#words[@]} - 1))
     words[index]=$word
-    local IFS=$'\013'
-    COMPREPLY=($(
-        COMPLETE=bash _CLAP_IFS=$IFS _CLAP_COMPLETE_INDEX=$index \
+    # `read` expands no patterns in names.
+    IFS=$'\013' read -r -d '' -a COMPREPLY < <(
+        COMPLETE=bash _CLAP_IFS=$'\013' _CLAP_COMPLETE_INDEX=$index \
             cargo-gpustub -- "${words[@]}" 2>/dev/null
-    ))
+    )
+    local candidate
+    for candidate in "${COMPREPLY[@]}"; do
+        if [[ -e $candidate ]]; then
+            # readline escapes spaces.
+            compopt -o filenames 2>/dev/null
+            break
+        fi
+    done
     if [[ ${COMPREPLY-} == *[=/] ]]; then
         compopt -o nospace 2>/dev/null
     fi
