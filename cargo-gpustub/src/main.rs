@@ -14,6 +14,7 @@ mod toolkit;
 mod user_defined;
 
 use std::ffi::OsString;
+use std::io;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
@@ -41,11 +42,11 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             // Help and usage errors both arrive here; a closed stream is no error.
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() {
-                cli::USAGE
-            } else {
-                cli::CLEAN
+            let written = error.print();
+            return ExitCode::from(match written {
+                Err(e) if e.kind() != io::ErrorKind::BrokenPipe => cli::COULD_NOT_RUN,
+                _ if error.use_stderr() => cli::USAGE,
+                _ => cli::CLEAN,
             });
         }
     };

@@ -1,5 +1,6 @@
 //! Completions, colours, pipes.
 
+use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -61,6 +62,20 @@ fn a_closed_pipe_is_no_error() {
         .read_to_string(&mut err)
         .unwrap();
     assert_eq!((child.wait().unwrap().code(), err.as_str()), (Some(0), ""));
+}
+
+/// Output that cannot be written is an error, for any output.
+#[test]
+fn a_full_disk_is_an_error() {
+    for arguments in [&["--help"][..], &["schema"], &["explain", "--list"]] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let status = gpustub(Path::new("."), arguments)
+            .stdout(full)
+            .stderr(Stdio::null())
+            .status()
+            .unwrap();
+        assert_eq!(status.code(), Some(101), "{arguments:?}");
+    }
 }
 
 /// Standard output and standard error of the subcommand on a terminal, which `script` provides.
