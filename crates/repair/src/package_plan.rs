@@ -11,7 +11,7 @@ use gpustub_image::edit::{self, EditRequest, Inspection};
 use crate::libraries::KnownLibraries;
 
 /// Requirements of each image that may need an edit, by path in the package, or the reason why it cannot be edited.
-pub type Inspections = BTreeMap<String, Result<Inspection, edit::EditProblem>>;
+pub type Inspections<'a> = BTreeMap<&'a str, Result<&'a Inspection, edit::EditProblem>>;
 
 /// Decisions of the caller.
 #[derive(Debug, Clone, Default)]

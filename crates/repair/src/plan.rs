@@ -30,7 +30,7 @@ use refusal::Refusal;
 /// Plans the edits of a package. An image with an error is left unchanged.
 pub fn plan(
     package: &Package,
-    inspections: &Inspections,
+    inspections: &Inspections<'_>,
     options: &PlanOptions,
 ) -> (PackagePlan, Vec<Diagnostic>) {
     let mut plan = PackagePlan::default();
@@ -92,7 +92,7 @@ fn scheme<'a>(image: &PackageImage<'a>) -> Option<&'a str> {
 struct Context<'a> {
     graph: &'a LoadGraph<'a>,
     kept: KeptLibraries<'a>,
-    inspections: &'a Inspections,
+    inspections: &'a Inspections<'a>,
     options: &'a PlanOptions,
 }
 
@@ -103,7 +103,7 @@ impl Context<'_> {
         let mut refusals: BTreeMap<ImageId, Refusal> = BTreeMap::new();
         for (id, image) in self.graph.entries() {
             if !is_candidate(image, &self.options.known)
-                || !self.inspections.contains_key(&image.member.path)
+                || !self.inspections.contains_key(image.member.path.as_str())
             {
                 continue;
             }
@@ -237,7 +237,7 @@ impl Context<'_> {
             });
             let names: Vec<String> = names.cloned().collect();
             if !names.is_empty() {
-                kept_names.insert(path.clone(), names);
+                kept_names.insert((*path).to_owned(), names);
             }
         }
         kept_names

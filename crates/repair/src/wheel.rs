@@ -192,7 +192,7 @@ impl Wheel {
             .get_entry(entry.wayfinder)
             .map_err(io::Error::other)?;
         let (start, end) = body.compressed_data_range();
-        self.zip.release(body.data());
+        self.zip.release((start, end));
         let compressed = self.read(start..end);
         let reader: Box<dyn Read> = match u16_at(&entry.central, 10) {
             0 => Box::new(compressed),

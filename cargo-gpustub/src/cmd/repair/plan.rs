@@ -203,14 +203,14 @@ impl Edits {
         mut options: PlanOptions,
         user: &UserLibraries,
     ) -> Result<Self> {
-        let inspections: Inspections = editables
+        let inspections: Inspections<'_> = editables
             .iter()
             .map(|(path, editable)| {
                 let inspection = match editable {
-                    Ok(editable) => Ok(editable.inspection().clone()),
+                    Ok(editable) => Ok(editable.inspection()),
                     Err(problem) => Err(problem.clone()),
                 };
-                (path.to_string(), inspection)
+                (*path, inspection)
             })
             .collect();
         loop {

@@ -7,7 +7,7 @@ use std::io::{self, Read};
 
 use flate2::Crc;
 use flate2::read::DeflateDecoder;
-use gpustub_image::ConsumedFn;
+use gpustub_image::{ConsumedFn, FAULT_AROUND};
 use rawzip::{CompressionMethod, ZipArchive, ZipFileHeaderRecord, ZipSliceArchive, ZipSliceEntry};
 
 use super::limits::{LIMITS, TOO_MANY};
@@ -49,9 +49,15 @@ impl Zip {
         &self.archive
     }
 
-    /// Releases the memory of a part of the archive, which can be read again: headers are all over it.
-    pub fn release(&self, part: &[u8]) {
-        self.archive.get_ref().release(part);
+    /// Releases the memory around a member's data, which can be read again: headers are all over the archive.
+    pub fn release(&self, (start, end): (u64, u64)) {
+        let bytes = self.archive.get_ref();
+        let end = end
+            .saturating_add(FAULT_AROUND as u64)
+            .min(bytes.len() as u64);
+        if let Some(part) = bytes.get(start as usize..end as usize) {
+            bytes.release(part);
+        }
     }
 
     /// Name and bytes of each file, in the order of the archive's directory, except links and files

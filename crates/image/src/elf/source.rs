@@ -91,9 +91,9 @@ impl<'d> Pieces<'d> {
     }
 }
 
-/// Copies a range that begins in the first of these parts.
+/// Copies a range that begins in the first of these parts, and ends in one of them.
 fn join(parts: &[(u64, &[u8])], range: &Range<u64>) -> Vec<u8> {
-    let mut joined = Vec::new();
+    let mut joined = Vec::with_capacity((range.end - range.start) as usize);
     for (start, bytes) in parts {
         if *start >= range.end {
             break;
