@@ -7,7 +7,7 @@ use std::process::Command;
 use jsonschema::Validator;
 use serde_json::Value;
 
-use super::{cc, ends, gpustub, pack, package, repository, write};
+use super::{cc, ended, ends, gpustub, pack, package, repository, write};
 
 /// Schema of SARIF 2.1.0, from the crate `serde-sarif`.
 fn schema() -> Validator {
@@ -235,6 +235,65 @@ fn findings_without_a_line_name_the_file() {
     assert!(out.lines().any(|line| line.starts_with(command)), "{out}");
     let (_, err) = ends(1, directory, &["check"]);
     assert!(err.contains("\n --> build.rs\n"), "{err}");
+}
+
+/// Code hosts read paths as relative to the repository, wherever the command runs; a symbolic link may name the repository.
+#[test]
+fn reports_for_code_hosts_name_files_from_the_root_of_the_repository() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = fs::canonicalize(directory.path()).unwrap();
+    let repository = directory.join("r");
+    let workspace = "[workspace]\nmembers = [\"m\", \"n\"]\nresolver = \"3\"\n";
+    write(&repository, "rust/Cargo.toml", workspace);
+    package(&repository.join("rust/m"), "m", "");
+    package(&repository.join("rust/n"), "n", "");
+    let file = "schema = 1\n[stub.cudart]\nheader-version = \"13.77\"\n";
+    write(&repository, "rust/m/GpuStub.toml", file);
+    write(&repository, "dist/a.so", "\x7fELF");
+    let link = directory.join("link");
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(&repository, &link).unwrap();
+    #[cfg(not(unix))]
+    let link = repository.clone();
+    let absolute = repository.join("dist");
+    let declared = ["rust/GpuStub.lock", "rust/m/GpuStub.toml"];
+    for (current, arguments, expected) in [
+        ("rust/m", &[][..], &declared[..]),
+        (
+            "rust/n",
+            &["--manifest-path", "../m/Cargo.toml"],
+            &declared[..],
+        ),
+        ("rust/m", &["../../dist"], &["dist/a.so"]),
+        ("dist", &["."], &["dist/a.so"]),
+        ("rust", &[absolute.to_str().unwrap()], &["dist/a.so"]),
+    ] {
+        for root in [&repository, &link] {
+            let output = |format| {
+                let arguments = [&["check", "--message-format", format], arguments].concat();
+                let mut command = gpustub(&repository.join(current), &arguments);
+                let output = command.env("GITHUB_WORKSPACE", root).output().unwrap();
+                ended(1, output, &arguments).0
+            };
+            let commands = output("github");
+            let document: Value = serde_json::from_str(&output("sarif")).unwrap();
+            let results = document["runs"][0]["results"].as_array().unwrap();
+            let locations = results
+                .iter()
+                .map(|result| &result["locations"][0]["physicalLocation"]["artifactLocation"]);
+            let uris: Vec<&str> = locations
+                .map(|location| {
+                    assert_eq!(location["uriBaseId"], "SRCROOT", "{location}");
+                    location["uri"].as_str().unwrap()
+                })
+                .collect();
+            assert!(!commands.contains("file=/"), "{commands}");
+            for file in expected {
+                assert!(commands.contains(&format!(" file={file},")), "{commands}");
+                assert!(uris.contains(file), "{uris:?}");
+            }
+        }
+    }
 }
 
 /// A full or missing temporary directory is a fault of the machine: no finding blames the wheel.

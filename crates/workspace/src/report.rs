@@ -1,5 +1,6 @@
 //! Diagnostics in the forms of `--message-format`.
 
+pub mod base;
 pub mod github;
 pub mod human;
 pub mod json;
@@ -44,8 +45,9 @@ fn location<'a>(
 mod tests {
     use std::path::Path;
 
-    use gpustub_core::diag;
+    use gpustub_core::diag::{self, Origin};
 
+    use super::base::Base;
     use super::*;
 
     const TEXT: &str = "schema = 1\n[stub.cudart]\nheadr = \"12\"\n";
@@ -100,7 +102,11 @@ mod tests {
         let (mut diagnostic, sources) = finding();
         diagnostic.message = "50%\nor so".into();
         assert_eq!(
-            github::render(&diagnostic, &sources, "rust/"),
+            github::render(
+                &diagnostic,
+                &sources,
+                &Base::new(Some(Path::new("/r")), Path::new("/r/rust"))
+            ),
             "::error file=rust/a/GpuStub.toml,line=3,col=1,title=gpustub unknown-key::\
              50%25%0Aor so%0Ahelp: did you mean `header-version`?"
         );
@@ -108,20 +114,36 @@ mod tests {
 
     #[test]
     fn github_paths_begin_at_the_repository() {
-        let current = Path::new("/home/runner/work/app");
-        for (repository, directory) in [
-            (Some("/home/runner/work"), "app/"),
-            (Some("/home/runner/work/app"), ""),
-            (Some("/elsewhere"), ""),
-            (None, ""),
+        let member = Some("../b.so");
+        for (repository, current, file, member, expected) in [
+            (Some("/r"), "/r/rust", "a.so", None, "rust/a.so"),
+            (Some("/r/"), "/r", "a.so", None, "a.so"),
+            (Some("/r"), "/r/rust/m", "/r/rust/a", None, "rust/a"),
+            (Some("/r"), "/r/sub", "../dist/a.whl", None, "dist/a.whl"),
+            (Some("/r"), "/r/sub", "./a.whl", None, "sub/a.whl"),
+            (Some("/r"), "/r/sub", ".", None, "sub"),
+            (Some("/r"), "/r", ".", None, "."),
+            (Some("/r"), "/r/sub", "d!/../a", None, "sub/a"),
+            (Some("/r"), "/r/sub", "./a.whl", member, "sub/a.whl!../b.so"),
+            (Some("/r"), "/r/sub", "/r2/a.so", None, "/r2/a.so"),
+            (Some("/r"), "/r/sub", "../../a.so", None, "../a.so"),
+            (Some("/r"), "/q", "../r/a.so", None, "a.so"),
+            (Some("/elsewhere"), "/r", "./a.so", None, "a.so"),
+            (None, "/r/sub", "a.so", None, "a.so"),
+            (None, "/r/sub", "/r/sub/b/../a.so", None, "a.so"),
+            (None, "/r/sub", "../b/./a.so", None, "../b/a.so"),
+            (None, "/r/sub", "/r/../../usr/a.so", None, "/usr/a.so"),
         ] {
-            let repository = repository.map(Path::new);
-            assert_eq!(github::directory(repository, current), directory);
+            let origin = Origin {
+                member: member.map(str::to_owned),
+                ..Origin::new(file, 0..0)
+            };
+            let diagnostic = finding().0.with_location(origin);
+            let base = Base::new(repository.map(Path::new), Path::new(current));
+            let line = github::render(&diagnostic, &Sources::new(), &base);
+            let expected = format!("::error file={expected},title=");
+            assert!(line.starts_with(&expected), "{expected} {line}");
         }
-        let (mut diagnostic, sources) = finding();
-        diagnostic = diagnostic.with_origin("/usr/lib/libx.so", 0..0);
-        let line = github::render(&diagnostic, &sources, "app/");
-        assert!(line.starts_with("::error file=/usr/lib/libx.so,"), "{line}");
     }
 
     #[test]

@@ -4,7 +4,6 @@
 //! contains data only. A closed pipe (`| head`) is no error.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
@@ -12,9 +11,9 @@ use clap_cargo::style;
 use gpustub_core::diag::Diagnostic;
 use serde::Serialize;
 
-use crate::environment::variable;
 use crate::error::{Error, Result};
 use crate::output::{Color, MessageFormat, Verbosity};
+use crate::report::base::Base;
 use crate::report::{self, Sources};
 use crate::status_line::{StatusLine, StatusLines};
 
@@ -115,9 +114,7 @@ impl Shell {
             }
             return Ok(());
         }
-        let repository = variable("GITHUB_WORKSPACE").map(PathBuf::from);
-        let current = std::env::current_dir().unwrap_or_default();
-        let directory = report::github::directory(repository.as_deref(), &current);
+        let base = Base::of_process();
         for diagnostic in visible {
             match self.format {
                 MessageFormat::Human => {}
@@ -125,9 +122,9 @@ impl Shell {
                     let _ = writeln!(self.err, "{}", report::short::render(diagnostic, sources));
                 }
                 MessageFormat::Json => self.json(&report::json::finding(diagnostic, sources))?,
-                MessageFormat::Sarif => self.sarif.add(diagnostic, sources, &directory),
+                MessageFormat::Sarif => self.sarif.add(diagnostic, sources, &base),
                 MessageFormat::Github => {
-                    let mut line = report::github::render(diagnostic, sources, &directory);
+                    let mut line = report::github::render(diagnostic, sources, &base);
                     line.push('\n');
                     self.data(line)?;
                 }

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use gpustub_core::diag::{Code, Diagnostic, LineColumn, Origin, line_column};
+use gpustub_core::diag::{Code, Diagnostic, Origin, line_column};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::base::Base;
 use super::{Sources, level_name};
 use crate::codes;
 use crate::error::Error;
@@ -25,11 +26,11 @@ pub struct Run {
 }
 
 impl Run {
-    /// Adds a finding. Relative paths begin in `directory`.
-    pub fn add(&mut self, diagnostic: &Diagnostic, sources: &Sources, directory: &str) {
+    /// Adds a finding, whose path begins in `base`.
+    pub fn add(&mut self, diagnostic: &Diagnostic, sources: &Sources, base: &Base) {
         self.rules.insert(diagnostic.code.id, diagnostic.code);
         self.results
-            .push((diagnostic.code.id, result(diagnostic, sources, directory)));
+            .push((diagnostic.code.id, result(diagnostic, sources, base)));
     }
 
     /// Adds the reason why the command could not run.
@@ -93,10 +94,10 @@ fn rule(code: &Code) -> Value {
     })
 }
 
-fn result(diagnostic: &Diagnostic, sources: &Sources, directory: &str) -> Value {
+fn result(diagnostic: &Diagnostic, sources: &Sources, base: &Base) -> Value {
     let text = with_help(&diagnostic.message, diagnostic.help.as_deref());
-    let origin = diagnostic.origin.as_ref();
-    let file = origin.map(Origin::display).unwrap_or_default();
+    let origin = diagnostic.origin.as_ref().map(|origin| base.origin(origin));
+    let file = origin.as_ref().map(Origin::display).unwrap_or_default();
     let mut result = json!({
         "ruleId": diagnostic.code.id,
         "level": level_name(diagnostic.level),
@@ -104,18 +105,10 @@ fn result(diagnostic: &Diagnostic, sources: &Sources, directory: &str) -> Value 
         // Line numbers change; code, file and message identify the finding.
         "partialFingerprints": { "finding/v1": fingerprint(diagnostic.code.id, &file, &diagnostic.message) },
     });
-    if let Some(origin) = origin {
-        let mut physical = json!({ "artifactLocation": artifact(directory, &origin.file) });
-        if let Some(text) = sources.get(&*file) {
-            let LineColumn { line, column } = line_column(text, origin.span.start);
-            let LineColumn {
-                line: end_line,
-                column: end_column,
-            } = line_column(text, origin.span.end);
-            physical["region"] = json!({
-                "startLine": line, "startColumn": column,
-                "endLine": end_line, "endColumn": end_column,
-            });
+    if let Some(origin) = &origin {
+        let mut physical = json!({ "artifactLocation": artifact(&origin.file) });
+        if let Some(region) = region(diagnostic, sources) {
+            physical["region"] = region;
         }
         let mut location = json!({ "physicalLocation": physical });
         if let Some(member) = &origin.member {
@@ -128,6 +121,18 @@ fn result(diagnostic: &Diagnostic, sources: &Sources, directory: &str) -> Value 
         result["locations"] = json!([location]);
     }
     result
+}
+
+/// Lines and columns of a location, if the text is known.
+fn region(diagnostic: &Diagnostic, sources: &Sources) -> Option<Value> {
+    let origin = diagnostic.origin.as_ref()?;
+    let text = sources.get(&*origin.display())?;
+    let start = line_column(text, origin.span.start);
+    let end = line_column(text, origin.span.end);
+    Some(json!({
+        "startLine": start.line, "startColumn": start.column,
+        "endLine": end.line, "endColumn": end.column,
+    }))
 }
 
 fn with_help(message: &str, help: Option<&str>) -> String {
@@ -143,8 +148,8 @@ fn fingerprint(id: &str, file: &str, message: &str) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Location of a file in a directory of [`BASE`], or an absolute `file` URI.
-fn artifact(directory: &str, path: &str) -> Value {
+/// Location of a file in [`BASE`], or an absolute `file` URI.
+fn artifact(path: &str) -> Value {
     if Path::new(path).has_root() {
         // RFC 8089, appendix E.2: the drive is the first segment.
         let uri = match path.split_once(":/") {
@@ -153,8 +158,7 @@ fn artifact(directory: &str, path: &str) -> Value {
         };
         return json!({ "uri": format!("file:///{uri}") });
     }
-    let path = path.strip_prefix("./").unwrap_or(path);
-    json!({ "uri": encoded(&format!("{directory}{path}")), "uriBaseId": BASE })
+    json!({ "uri": encoded(path), "uriBaseId": BASE })
 }
 
 /// A path in a URI (RFC 3986: characters that are neither unreserved nor `/` are percent-encoded).
@@ -179,7 +183,7 @@ mod tests {
 
     fn first(diagnostic: &Diagnostic, sources: &Sources) -> Value {
         let mut run = Run::default();
-        run.add(diagnostic, sources, "");
+        run.add(diagnostic, sources, &Base::new(None, Path::new("/work")));
         run.document()["runs"][0].clone()
     }
 
@@ -230,8 +234,9 @@ mod tests {
     #[test]
     fn every_result_finds_its_rule() {
         let mut run = Run::default();
+        let base = Base::new(None, Path::new("/work"));
         for code in [&UNKNOWN_KEY, &IO_ERROR, &UNKNOWN_KEY] {
-            run.add(&Diagnostic::error(code, "x"), &Sources::new(), "");
+            run.add(&Diagnostic::error(code, "x"), &Sources::new(), &base);
         }
         let run = &run.document()["runs"][0];
         for result in run["results"].as_array().unwrap() {
