@@ -183,6 +183,24 @@ fn summary_is_only_in_human_output() {
     );
 }
 
+/// What a check leaves out is no silence.
+#[test]
+#[cfg(unix)]
+fn links_out_of_a_directory_are_skipped() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    write(directory, "x.so", "\x7fELF");
+    fs::create_dir(directory.join("d")).unwrap();
+    let reason = "a symbolic link out of the directory, which is not followed";
+    for (link, skipped) in [("d/a.so", "d/a.so"), ("d/b.so", "d/a.so and 1 more")] {
+        std::os::unix::fs::symlink("../x.so", directory.join(link)).unwrap();
+        let (_, err) = ends(0, directory, &["check", "d"]);
+        let expected =
+            format!("     Skipped {skipped}: {reason}\n     Checked 0 files: nothing found\n");
+        assert_eq!(err, expected);
+    }
+}
+
 /// Copies and siblings of a file have the same fault, which is fixed once.
 #[test]
 fn human_output_groups_equal_findings() {

@@ -4,6 +4,7 @@
 //! Any archive costs at most what `Limits` allows, and produces flaws instead of errors.
 
 mod content;
+mod directory;
 mod format;
 mod limits;
 mod members;
@@ -15,9 +16,9 @@ mod tar;
 mod verified;
 mod zip;
 
-use std::fs::{self, DirEntry, File};
+use std::fs::{self, File};
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gpustub_core::diag::Origin;
 use gpustub_core::offload::{CodeKind, ContainerFormat};
@@ -83,6 +84,7 @@ pub fn read_with(path: &Path, name: &str, options: &ReadOptions<'_>) -> io::Resu
     let kind = fs::metadata(path)?.file_type();
     if kind.is_dir() {
         let mut package = Package::new(name, ContainerKind::Directory);
+        reader.root = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         reader.directory(path, "", &mut package)?;
         reader.add(package);
     } else if !kind.is_file() {
@@ -122,6 +124,8 @@ pub fn read_bytes(bytes: &[u8], name: &str) -> Vec<Package> {
 /// State of a read.
 struct PackageReader<'a> {
     options: &'a ReadOptions<'a>,
+    /// The directory that is read, without symbolic links.
+    root: PathBuf,
     /// Remaining limits.
     limits: Limits,
     /// Number of open archives.
@@ -136,6 +140,7 @@ impl<'a> PackageReader<'a> {
     fn new(limits: Limits, options: &'a ReadOptions<'a>) -> Self {
         Self {
             options,
+            root: PathBuf::new(),
             limits,
             depth: 0,
             packages: Vec::new(),
@@ -194,59 +199,6 @@ impl<'a> PackageReader<'a> {
             }
         }
         Ok(())
-    }
-
-    /// Reads a directory, which has the path `member_path` in the package.
-    fn directory(
-        &mut self,
-        path: &Path,
-        member_path: &str,
-        package: &mut Package,
-    ) -> io::Result<()> {
-        for entry in fs::read_dir(path)? {
-            let entry = entry?;
-            let name = printable(entry.file_name().as_encoded_bytes());
-            let entry_path = match member_path {
-                "" => name,
-                directory => format!("{directory}/{name}"),
-            };
-            match self.directory_entry(&entry, &entry_path, package) {
-                Err(error) if is_scratch_error(&error) => return Err(error),
-                // Deleted in the meantime.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => package.flaw(&entry_path, FlawKind::Unreadable, error.to_string()),
-                Ok(()) => {}
-            }
-        }
-        Ok(())
-    }
-
-    fn directory_entry(
-        &mut self,
-        entry: &DirEntry,
-        member_path: &str,
-        package: &mut Package,
-    ) -> io::Result<()> {
-        let kind = entry.file_type()?;
-        // Links are not followed: their targets are read at their own paths. Special files, such
-        // as pipes, are skipped: reading one may block indefinitely.
-        if kind.is_dir() {
-            self.directory(&entry.path(), member_path, package)
-        } else if kind.is_file() {
-            let file = File::open(entry.path())?;
-            let size = file.metadata()?.len();
-            self.member(
-                package,
-                member_path.to_owned(),
-                &mut Source::file(file, size),
-            )
-        } else {
-            if !kind.is_symlink() {
-                let message = "a pipe, socket or device";
-                package.flaw(member_path, FlawKind::Special, message.into());
-            }
-            Ok(())
-        }
     }
 
     fn text(
