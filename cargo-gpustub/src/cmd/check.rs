@@ -35,7 +35,7 @@ pub fn run(options: &cli::Check, shell: &mut Shell) -> Result<bool> {
         fix::run(options, &current_dir, shell)?;
     }
     let (report, policies) = match options.paths.as_slice() {
-        [] => workspace::check(options).map_err(suggest_files)?,
+        [] => workspace::check(options, shell).map_err(suggest_files)?,
         _ => {
             let policies = Policies::nearby(&options.cargo)?;
             let status = shell.status_line("Checking");

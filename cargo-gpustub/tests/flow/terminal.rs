@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::{ends, gpustub, write};
+use super::{ends, gpustub, package, write};
 
 #[test]
 fn completions_are_printed_for_each_shell() {
@@ -128,4 +128,38 @@ fn long_work_has_a_status_line_on_a_terminal_only() {
     }
     let (out, err) = ends(0, directory, &["check", "--status-after", "0", "d"]);
     assert_eq!((out, err), (String::new(), format!("{summary}\n")));
+}
+
+/// The line stays below the errors of cargo.
+#[test]
+fn builds_have_a_status_line_on_a_terminal_only() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    package(directory, "demo", "");
+    write(directory, "GpuStub.toml", "schema = 1\n");
+    let script = "fn main() { eprintln!(\"one\"); eprint!(\"two\"); std::process::exit(1) }";
+    write(directory, "build.rs", script);
+    let check = "check --build --offline --allow all --status-after 0 --color never";
+    let line = "\r\u{1b}[K\u{1b}[?7l    Building demo\u{1b}[?7h";
+    let out = on_terminal(directory, check, "xterm");
+    let erased = "\r\u{1b}[K";
+    assert!(out.starts_with(line), "{out:?}");
+    let lines = out.replace(line, "").replace(erased, "");
+    for message in [
+        "  one\r\n",
+        "  two",
+        "\r\nerror: could not run the build scripts",
+    ] {
+        assert!(lines.contains(message), "{out:?}");
+    }
+    let (out, _) = out.split_once("error: could not run").unwrap();
+    assert!(out.ends_with(erased), "{out:?}");
+    write(directory, "build.rs", "fn main() {}");
+    let out = on_terminal(directory, check, "xterm");
+    let end = format!("{line}{erased}     Checked 1 package: nothing found\r\n");
+    assert_eq!(out, end);
+    let arguments: Vec<&str> = check.split(' ').collect();
+    let (out, err) = ends(0, directory, &arguments);
+    let summary = "     Checked 1 package: nothing found\n";
+    assert_eq!((out.as_str(), err.as_str()), ("", summary));
 }

@@ -1,10 +1,13 @@
 //! Runs cargo: the one that runs this subcommand, or that of `PATH`.
 
+use std::io;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::thread;
 
 use crate::environment::variable;
 use crate::error::{Error, Result};
+use crate::status_line::StatusLine;
 
 /// `cargo <subcommand>` in the workspace of a `Cargo.toml`.
 pub fn command(subcommand: &str, manifest: &Path) -> Command {
@@ -28,11 +31,38 @@ pub fn check(manifest: &Path) -> Command {
 ///
 /// If cargo cannot be started.
 pub fn output(command: &mut Command) -> Result<Output> {
-    command.output().map_err(|e| {
-        let subcommand = command.get_args().next().unwrap_or_default();
-        Error::new(format!(
-            "could not run `cargo {}`: {e}",
-            subcommand.display()
-        ))
-    })
+    let output = command.output();
+    output.map_err(|error| could_not_run(command, &error))
+}
+
+/// Output of a command like [`output`], whose errors are written above the status line.
+///
+/// # Errors
+///
+/// If cargo or a thread cannot be started.
+pub fn output_with_status(command: &mut Command, status: &StatusLine) -> Result<Output> {
+    if !status.is_enabled() {
+        return output(command);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let output = command
+        .stderr(Stdio::piped())
+        .spawn()
+        .and_then(|mut cargo| {
+            thread::scope(|scope| {
+                if let Some(errors) = cargo.stderr.take() {
+                    thread::Builder::new().spawn_scoped(scope, || status.forward(errors))?;
+                }
+                cargo.wait_with_output()
+            })
+        });
+    output.map_err(|error| could_not_run(command, &error))
+}
+
+fn could_not_run(command: &Command, error: &io::Error) -> Error {
+    let subcommand = command.get_args().next().unwrap_or_default();
+    Error::new(format!(
+        "could not run `cargo {}`: {error}",
+        subcommand.display()
+    ))
 }

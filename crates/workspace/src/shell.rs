@@ -63,6 +63,11 @@ impl Shell {
         StatusLine::new(self.lines, format!("{style}{verb:>12}{style:#}"))
     }
 
+    /// Whether standard error has colours.
+    pub fn is_styled(&self) -> bool {
+        self.styled
+    }
+
     /// Format of findings.
     pub fn format(&self) -> MessageFormat {
         self.format

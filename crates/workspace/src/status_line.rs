@@ -1,6 +1,6 @@
 //! Status line of long work: one line on a terminal, which is removed at the end.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -34,7 +34,8 @@ impl StatusLines {
     }
 }
 
-/// The status line of one piece of work. No other output is written to standard error before it is dropped.
+/// The status line of one piece of work. No other output is written to standard error before it is dropped, except by
+/// [`StatusLine::forward`].
 #[derive(Debug)]
 pub struct StatusLine {
     /// Verb of the line, styled and aligned.
@@ -90,6 +91,14 @@ fn draw(state: &mut State, verb: &str) {
     state.drawn.clone_from(&state.text);
 }
 
+/// Removes the line from the terminal.
+fn erase(state: &mut State) {
+    if !state.drawn.is_empty() {
+        let _ = io::stderr().write_all(b"\r\x1b[K");
+        state.drawn.clear();
+    }
+}
+
 impl StatusLine {
     /// Begins a piece of work.
     pub fn new(lines: StatusLines, verb: String) -> Self {
@@ -120,6 +129,31 @@ impl StatusLine {
             }
         }
     }
+
+    /// Whether the line may be drawn.
+    pub fn is_enabled(&self) -> bool {
+        self.shared.is_some()
+    }
+
+    /// Writes the lines of another program above the status line, until the program closes its stream.
+    pub fn forward(&self, lines: impl Read) {
+        let mut lines = BufReader::new(lines);
+        let mut line = Vec::new();
+        while lines
+            .read_until(b'\n', &mut line)
+            .is_ok_and(|size| size > 0)
+        {
+            if let Some(shared) = &self.shared {
+                let mut state = shared.state();
+                erase(&mut state);
+                let _ = io::stderr().write_all(&line);
+                if self.is_immediate {
+                    draw(&mut state, &self.verb);
+                }
+            }
+            line.clear();
+        }
+    }
 }
 
 impl Drop for StatusLine {
@@ -132,8 +166,6 @@ impl Drop for StatusLine {
         if let Some(drawing) = self.drawing.take() {
             let _ = drawing.join();
         }
-        if !shared.state().drawn.is_empty() {
-            let _ = io::stderr().write_all(b"\r\x1b[K");
-        }
+        erase(&mut shared.state());
     }
 }

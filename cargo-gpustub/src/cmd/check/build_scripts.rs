@@ -9,6 +9,8 @@ use gpustub_core::diag::Origin;
 use gpustub_workspace::cargo;
 use gpustub_workspace::display_path::display_path;
 use gpustub_workspace::error::{Error, Result};
+use gpustub_workspace::output::number;
+use gpustub_workspace::shell::Shell;
 use gpustub_workspace::workspace::Workspace;
 
 use crate::cli;
@@ -26,6 +28,7 @@ pub fn run(
     options: &cli::Check,
     workspace: &Workspace,
     selected: &[&Package],
+    shell: &Shell,
 ) -> Result<Vec<ScriptLibraries>> {
     // `cargo build` would link programs, which fails without the libraries that this check is to find.
     let mut command = cargo::check(&workspace.root().join("Cargo.toml"));
@@ -40,7 +43,17 @@ pub fn run(
             .flat_map(|target| ["--target", target]),
     );
     options.cargo.add_features(&mut command);
-    let output = cargo::output(&mut command)?;
+    let status = shell.status_line("Building");
+    status.show(|| match selected {
+        [package] => package.name.to_string(),
+        packages => number(packages.len(), "package"),
+    });
+    if status.is_enabled() && shell.is_styled() {
+        // Cargo does not see the terminal.
+        command.args(["--color", "always"]);
+    }
+    let output = cargo::output_with_status(&mut command, &status)?;
+    drop(status);
     if !output.status.success() {
         let message = "could not run the build scripts: `cargo check` failed";
         return Err(Error::new(message).help("see its errors above, or check without `--build`"));

@@ -34,7 +34,7 @@ use crate::state::pending;
 pub fn run(options: &cli::Check, current_dir: &str, shell: &mut Shell) -> Result<()> {
     // `sync` writes files from `GpuStub.toml`, which is therefore fixed first.
     for fixes in [manifest_fixes, sync_fixes] {
-        let operations = fixes(options, current_dir)?;
+        let operations = fixes(options, current_dir, shell)?;
         refuse_irreversible(options, &operations)?;
         pending::refuse_locked(&options.cargo, &operations)?;
         ops::apply(&operations, |operation| {
@@ -45,15 +45,23 @@ pub fn run(options: &cli::Check, current_dir: &str, shell: &mut Shell) -> Result
 }
 
 /// The findings of the workspace, with the policies applied.
-fn findings(options: &cli::Check, current_dir: &str) -> Result<(Vec<Diagnostic>, Policies)> {
-    let (report, policies) = workspace::check(options)?;
+fn findings(
+    options: &cli::Check,
+    current_dir: &str,
+    shell: &Shell,
+) -> Result<(Vec<Diagnostic>, Policies)> {
+    let (report, policies) = workspace::check(options, shell)?;
     let findings = apply_policies(options, current_dir, &report, &policies);
     Ok((findings, policies))
 }
 
 /// The changes to `GpuStub.toml` files.
-fn manifest_fixes(options: &cli::Check, current_dir: &str) -> Result<Vec<Operation>> {
-    let (findings, policies) = findings(options, current_dir)?;
+fn manifest_fixes(
+    options: &cli::Check,
+    current_dir: &str,
+    shell: &Shell,
+) -> Result<Vec<Operation>> {
+    let (findings, policies) = findings(options, current_dir, shell)?;
     let host = target(None)?;
     let workspace = Workspace::load(&options.cargo, Depth::Graph(&host.triple))?;
     let mut known_headers = KnownHeaders {
@@ -202,8 +210,8 @@ fn remove_allowances(text: &str, unused: &[AllowanceIndex]) -> Result<String> {
 }
 
 /// Changes of `sync`, if all declarations can be planned.
-fn sync_fixes(options: &cli::Check, current_dir: &str) -> Result<Vec<Operation>> {
-    let (findings, _) = findings(options, current_dir)?;
+fn sync_fixes(options: &cli::Check, current_dir: &str, shell: &Shell) -> Result<Vec<Operation>> {
+    let (findings, _) = findings(options, current_dir, shell)?;
     let (out_of_sync, remaining): (Vec<_>, Vec<_>) = findings
         .into_iter()
         .partition(|finding| finding.code.id == OUT_OF_SYNC.code.id);

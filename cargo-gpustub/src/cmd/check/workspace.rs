@@ -8,6 +8,7 @@ use gpustub_workspace::error::Result;
 use gpustub_workspace::finalizer;
 use gpustub_workspace::graph::PackageGraph;
 use gpustub_workspace::output::number;
+use gpustub_workspace::shell::Shell;
 use gpustub_workspace::tables::{Declared, FILE};
 use gpustub_workspace::workspace::{Depth, Workspace, target};
 
@@ -19,7 +20,7 @@ use crate::state::facts::{self, Texts};
 use crate::state::{pending, plan_errors};
 
 /// Checks the selected packages.
-pub fn check(options: &cli::Check) -> Result<(Report, Policies)> {
+pub fn check(options: &cli::Check, shell: &Shell) -> Result<(Report, Policies)> {
     let target = target(options.target.as_deref())?;
     if let Some(file) = Declared::without_package(&options.cargo)? {
         let (_, findings) = file.plan(&target, &file.inputs);
@@ -77,7 +78,7 @@ pub fn check(options: &cli::Check) -> Result<(Report, Policies)> {
     report.sources.extend(graph.sources());
     report.sources.extend(texts.sources());
     if options.build {
-        for script in build_scripts::run(options, &workspace, &selected)? {
+        for script in build_scripts::run(options, &workspace, &selected, shell)? {
             for (id, package) in facts.crates.ids().zip(&graph.packages) {
                 if package.id == script.package {
                     facts.crates[id]
