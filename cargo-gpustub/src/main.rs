@@ -21,7 +21,7 @@ use clap::FromArgMatches;
 use gpustub_workspace::environment::variable;
 use gpustub_workspace::shell::Shell;
 use gpustub_workspace::status_line::StatusLines;
-use gpustub_workspace::{system, temporary};
+use gpustub_workspace::{cargo, system, temporary};
 
 use crate::cli::Cli;
 
@@ -50,7 +50,10 @@ fn main() -> ExitCode {
             });
         }
     };
-    system::clean_up_when_interrupted(temporary::remove_all);
+    system::clean_up_when_interrupted(|| {
+        cargo::end_running();
+        temporary::remove_all();
+    });
     let mut shell = Shell::new(color, cli.global.verbosity(), cli.global.message_format);
     shell.enable_status_lines(StatusLines::new(
         cli.global.status_after(),

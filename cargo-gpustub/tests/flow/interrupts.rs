@@ -1,7 +1,11 @@
 //! Runs that a signal or a limit ends: no temporary file stays, and the error names the file that was written.
 
 use std::fs;
+#[cfg(target_os = "linux")]
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
+#[cfg(target_os = "linux")]
+use std::os::unix::net::UnixListener;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
@@ -113,6 +117,43 @@ fn interrupted_runs_remove_their_temporary_directories() {
     assert!(names(&directory.join("tmp")).is_empty());
     let compiler: u32 = fs::read_to_string(started).unwrap().trim().parse().unwrap();
     kill("-KILL", compiler);
+}
+
+/// A build script that ends its parent's parent and stays, with another process. Both keep the socket open.
+#[cfg(target_os = "linux")]
+const BUILD_SCRIPT: &str = r#"
+use std::os::{fd::OwnedFd, unix::{net::UnixStream, process::parent_id}};
+use std::process::Command;
+fn main() {
+    let mut socket = UnixStream::connect("../socket").unwrap();
+    let status = std::fs::read_to_string(format!("/proc/{}/status", parent_id())).unwrap();
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap();
+    let mut sleep = Command::new("sleep");
+    sleep.arg("600").stdin(OwnedFd::from(socket.try_clone().unwrap()));
+    let mut sleep = sleep.spawn().unwrap();
+    assert!(Command::new("kill").args(["-TERM", parent.trim()]).status().unwrap().success());
+    sleep.wait().unwrap();
+    std::io::Write::write_all(&mut socket, b"stayed").unwrap();
+}
+"#;
+
+#[test]
+#[cfg(target_os = "linux")]
+fn interrupted_checks_end_the_build_scripts() {
+    let work = tempfile::tempdir().unwrap();
+    let directory = work.path();
+    let demo = directory.join("demo");
+    super::package(&demo, "demo", "");
+    write(&demo, "build.rs", BUILD_SCRIPT);
+    let listener = UnixListener::bind(directory.join("socket")).unwrap();
+    let output = gpustub(&demo, &["check", "--build"]).output().unwrap();
+    assert_eq!(output.status.signal(), Some(15), "{output:?}");
+    listener.set_nonblocking(true).unwrap();
+    let (mut socket, _) = listener.accept().unwrap();
+    socket.set_nonblocking(false).unwrap();
+    let mut text = String::new();
+    socket.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "");
 }
 
 /// The limit of a file's size stands for a full file system. The first is below the size of the image, the second below that

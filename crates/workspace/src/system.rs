@@ -7,11 +7,11 @@ mod windows;
 
 #[cfg(unix)]
 pub use unix::{
-    clean_up_when_interrupted, copy_link, is_program, is_running, make_program, make_writable,
-    sync_directory,
+    clean_up_when_interrupted, copy_link, end_with_children, is_program, is_running, make_program,
+    make_writable, sync_directory,
 };
 #[cfg(windows)]
 pub use windows::{
-    clean_up_when_interrupted, copy_link, is_program, is_running, make_program, make_writable,
-    sync_directory,
+    clean_up_when_interrupted, copy_link, end_with_children, is_program, is_running, make_program,
+    make_writable, sync_directory,
 };

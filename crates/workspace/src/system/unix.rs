@@ -96,6 +96,30 @@ pub fn clean_up_when_interrupted(clean_up: fn()) {
     });
 }
 
+/// Ends a process and, where the system has `/proc`, all that it started: cargo that is ended leaves its build scripts.
+pub fn end_with_children(process: u32) {
+    let mut processes = Vec::from_iter(i32::try_from(process));
+    let mut next = 0;
+    while let Some(process) = processes.get(next) {
+        let threads = fs::read_dir(format!("/proc/{process}/task"));
+        for thread in threads.into_iter().flatten().flatten() {
+            // proc_tid_children(5): their numbers, with spaces between.
+            let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+            processes.extend(children.split_whitespace().flat_map(str::parse::<i32>));
+        }
+        next += 1;
+    }
+    for process in processes {
+        // SAFETY: the function has no precondition.
+        let _ = unsafe { kill(process, SIGTERM) };
+    }
+}
+
+// <signal.h>
+unsafe extern "C" {
+    fn kill(process: i32, signal: i32) -> i32;
+}
+
 /// Signals that the parent ignores, as a bit set: `nohup` ignores SIGHUP, and shells SIGINT of a background job
 /// (proc_pid_status(5), `SigIgn`). 0 where the system does not say.
 fn ignored_signals() -> u64 {
