@@ -183,7 +183,7 @@ fn summary_is_only_in_human_output() {
     );
 }
 
-/// What a check leaves out is no silence.
+/// Links that a check does not follow are reported.
 #[test]
 #[cfg(unix)]
 fn links_out_of_a_directory_are_skipped() {

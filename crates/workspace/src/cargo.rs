@@ -61,11 +61,14 @@ fn run(command: &mut Command, status: Option<&StatusLine>) -> io::Result<Output>
     if status.is_some() {
         command.stderr(Stdio::piped());
     }
-    let mut running = running();
-    let mut cargo = command.spawn()?;
-    let process = cargo.id();
-    running.push(process);
-    drop(running);
+    let (mut cargo, process) = {
+        // No process is started after `end_running`.
+        let mut running = running();
+        let cargo = command.spawn()?;
+        let process = cargo.id();
+        running.push(process);
+        (cargo, process)
+    };
     let output = thread::scope(|scope| {
         if let Some(status) = status {
             let errors = cargo.stderr.take();
@@ -74,7 +77,7 @@ fn run(command: &mut Command, status: Option<&StatusLine>) -> io::Result<Output>
         }
         cargo.wait_with_output()
     });
-    self::running().retain(|other| *other != process);
+    running().retain(|number| *number != process);
     output
 }
 

@@ -1,4 +1,4 @@
-//! Where paths in reports for code hosts begin.
+//! Directory in which paths in reports for code hosts begin.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
