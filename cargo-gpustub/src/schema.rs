@@ -1,5 +1,6 @@
 //! JSON schema of `GpuStub.toml`.
 
+use gpustub_check::RULES;
 use gpustub_core::fields::{FIELDS, Field, SYSTEMS, Type};
 use gpustub_core::library::Library;
 use gpustub_workspace::codes::SCHEMA;
@@ -20,9 +21,19 @@ pub fn schema() -> String {
     schema["title"] = "GpuStub.toml".into();
     schema["description"] = "The GPU libraries that a package calls".into();
     schema["definitions"] = definitions.into();
+    restrict(&mut schema);
     let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
     text.push('\n');
     text
+}
+
+/// Restricts the fields whose values the table of fields does not list.
+fn restrict(schema: &mut Value) {
+    schema["properties"]["schema"]["const"] = 1.into();
+    let ids: Vec<&str> = RULES.iter().map(|rule| rule.code.id).collect();
+    let definitions = &mut schema["definitions"];
+    definitions["policy"]["properties"]["rules"]["propertyNames"] = json!({ "enum": ids });
+    definitions["policy.allow"]["properties"]["rule"]["enum"] = json!(ids);
 }
 
 fn object(section: &str) -> Value {
