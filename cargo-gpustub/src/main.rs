@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use clap::FromArgMatches;
 use gpustub_workspace::environment::variable;
 use gpustub_workspace::shell::Shell;
-use gpustub_workspace::status_line::StatusLines;
+use gpustub_workspace::status_line::{self, StatusLines};
 use gpustub_workspace::{cargo, system, temporary};
 
 use crate::cli::Cli;
@@ -53,6 +53,7 @@ fn main() -> ExitCode {
     system::clean_up_when_interrupted(|| {
         cargo::end_running();
         temporary::remove_all();
+        status_line::erase_at_end();
     });
     let mut shell = Shell::new(color, cli.global.verbosity(), cli.global.message_format);
     shell.enable_status_lines(StatusLines::new(

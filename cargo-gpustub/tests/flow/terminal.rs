@@ -78,18 +78,17 @@ fn a_full_disk_is_an_error() {
     }
 }
 
-/// Standard output and standard error of the subcommand on a terminal, which `script` provides.
+/// Standard output and standard error of the subcommand on a terminal.
 fn on_terminal(directory: &Path, arguments: &str, terminal: &str) -> String {
     let program = env!("CARGO_BIN_EXE_cargo-gpustub");
+    shell_on_terminal(directory, &format!("{program} {arguments}"), terminal)
+}
+
+/// Output of a shell command on a terminal, which `script` provides.
+fn shell_on_terminal(directory: &Path, command: &str, terminal: &str) -> String {
     let output = Command::new("script")
         .current_dir(directory)
-        .args([
-            "-q",
-            "-e",
-            "-c",
-            &format!("{program} {arguments}"),
-            "/dev/null",
-        ])
+        .args(["-q", "-e", "-c", command, "/dev/null"])
         .env("TERM", terminal)
         .stdin(Stdio::null())
         .output()
@@ -162,4 +161,23 @@ fn builds_have_a_status_line_on_a_terminal_only() {
     let (out, err) = ends(0, directory, &arguments);
     let summary = "     Checked 1 package: nothing found\n";
     assert_eq!((out.as_str(), err.as_str()), ("", summary));
+}
+
+/// The build script interrupts the subcommand, whose process the shell becomes.
+#[test]
+fn an_interrupted_run_leaves_no_status_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    package(directory, "demo", "");
+    write(directory, "GpuStub.toml", "schema = 1\n");
+    let script = "fn main() {\n    let process = std::fs::read_to_string(\"process\").unwrap();\n    \
+        std::process::Command::new(\"kill\").args([\"-INT\", process.trim()]).status().unwrap();\n    \
+        loop {\n        std::thread::park();\n    }\n}\n";
+    write(directory, "build.rs", script);
+    let program = env!("CARGO_BIN_EXE_cargo-gpustub");
+    let check = "check --build --offline --allow all --status-after 0 --color never";
+    let command = format!("echo $$ >process; exec {program} {check}");
+    let out = shell_on_terminal(directory, &command, "xterm");
+    let expected = "\r\u{1b}[K\u{1b}[?7l    Building demo\u{1b}[?7h\r\u{1b}[K";
+    assert_eq!(out, expected);
 }

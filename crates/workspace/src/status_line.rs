@@ -1,12 +1,16 @@
 //! Status line of long work: one line on a terminal, which is removed at the end.
 
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
+use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// Time between two changes of the line.
 const STEP: Duration = Duration::from_millis(100);
+
+/// Whether a status line is on the terminal. Locked while standard error is written to.
+static IS_DRAWN: Mutex<bool> = Mutex::new(false);
 
 /// Conditions for status lines.
 #[derive(Debug, Clone, Copy)]
@@ -85,18 +89,35 @@ fn draw(state: &mut State, verb: &str) {
     if state.text == state.drawn {
         return;
     }
+    let mut is_drawn = is_drawn();
     // The terminal cuts the line at its edge (DECAWM off) and continues after it.
     let line = format!("\r\x1b[K\x1b[?7l{verb} {}\x1b[?7h", state.text);
     let _ = io::stderr().write_all(line.as_bytes());
     state.drawn.clone_from(&state.text);
+    *is_drawn = true;
 }
 
 /// Removes the line from the terminal.
 fn erase(state: &mut State) {
-    if !state.drawn.is_empty() {
+    state.drawn.clear();
+    erase_drawn(&mut is_drawn());
+}
+
+fn erase_drawn(is_drawn: &mut bool) {
+    if mem::take(is_drawn) {
         let _ = io::stderr().write_all(b"\r\x1b[K");
-        state.drawn.clear();
     }
+}
+
+fn is_drawn() -> MutexGuard<'static, bool> {
+    IS_DRAWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes the line from the terminal, for good: the process ends.
+pub fn erase_at_end() {
+    let mut is_drawn = is_drawn();
+    erase_drawn(&mut is_drawn);
+    mem::forget(is_drawn);
 }
 
 impl StatusLine {
