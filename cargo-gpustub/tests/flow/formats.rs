@@ -1,7 +1,7 @@
-//! Machine-readable output of `check`: SARIF against its schema, GitHub Actions' commands.
+//! Machine-readable output: SARIF of `check` against its schema, GitHub Actions' commands, the schema for editors.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use jsonschema::Validator;
@@ -386,5 +386,50 @@ fn empty_and_relative_runpath_entries_have_help_of_their_own() {
         "help: name directories of the package relative to `$ORIGIN`\n",
     ] {
         assert_eq!(err.matches(help).count(), 1, "{err}");
+    }
+}
+
+/// Directories below a directory, with itself.
+fn directories(directory: &Path) -> Vec<PathBuf> {
+    let mut directories = vec![directory.to_owned()];
+    let mut next = 0;
+    while let Some(directory) = directories.get(next) {
+        let entries = fs::read_dir(directory).unwrap().flatten();
+        let below = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        directories.extend(below.map(|entry| entry.path()).collect::<Vec<_>>());
+        next += 1;
+    }
+    directories
+}
+
+/// The schema for editors accepts each `GpuStub.toml` that core's tests read without an error.
+#[test]
+fn the_schema_accepts_valid_files() {
+    let (text, _) = ends(0, Path::new("."), &["schema"]);
+    let schema = jsonschema::validator_for(&serde_json::from_str(&text).unwrap()).unwrap();
+    let accepts = |text: &str| schema.is_valid(&toml::from_str(text).unwrap());
+    let mut valid = 0;
+    for directory in directories(&repository().join("crates/core/tests/cases")) {
+        let [Ok(text), Ok(expected)] =
+            ["GpuStub.toml", "expected.txt"].map(|name| fs::read_to_string(directory.join(name)))
+        else {
+            continue;
+        };
+        if !expected.contains("error[") {
+            assert!(accepts(&text), "{}", directory.display());
+            valid += 1;
+        }
+    }
+    assert!(valid > 15, "{valid} valid files");
+    for (text, is_valid) in [
+        ("schema = 1\n[policy.rules]\nout-of-sync = \"deny\"\n", true),
+        (
+            "schema = 1\n[policy.rules]\nout-of-snyc = \"deny\"\n",
+            false,
+        ),
+        ("schema = 2\n", false),
+        ("[stub.cuda]\n", false),
+    ] {
+        assert_eq!(accepts(text), is_valid, "{text}");
     }
 }
