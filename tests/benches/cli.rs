@@ -216,10 +216,12 @@ fn repair(program: &Path) -> Result<()> {
         return Ok(());
     };
     let wheel = components::only_entry(&directory)?;
+    let packages = components::component("wheel")?;
     let scratch = tempfile::tempdir()?;
     let shell = |script: &str| {
         let mut command = Command::new("sh");
         command
+            .env("PYTHONPATH", &packages)
             .args(["-c", script])
             .args([program, &wheel, scratch.path()]);
         command
