@@ -6,12 +6,22 @@ use std::ops::Range;
 use gpustub_check::gpu_file::{gpu_file, names_gpu_file};
 use gpustub_check::{Package, PackageImage};
 use gpustub_core::diag::{Diagnostic, HARD_CODED_LOAD_NAME, Origin, PYTHON_LOADER, listing};
+use memchr::memmem;
 
 use crate::libraries::KnownLibraries;
 use crate::package_plan::PackagePlan;
 
 /// Largest text file that is read.
 pub const MAX_TEXT: u64 = 1 << 20;
+
+/// Calls that load the library of an argument.
+const CALLS: [&str; 5] = ["CDLL(", "LoadLibrary(", "PyDLL(", "WinDLL(", "dlopen("];
+
+/// Call of `ctypes.util.find_library`.
+const FIND: &str = "find_library(";
+
+/// Package of NVIDIA's wheels.
+const NVIDIA: &str = "nvidia";
 
 /// Whether a file of a package may load libraries: Python code, or a list that it reads.
 pub fn is_text(path: &str) -> bool {
@@ -56,6 +66,9 @@ fn opened_by(image: &PackageImage<'_>, known: &KnownLibraries) -> Option<Diagnos
 /// Python, and a string in JSON. `location` is that of the file.
 pub fn loaded_by_text(path: &str, location: Origin, text: &str) -> Option<Diagnostic> {
     let is_list = path.ends_with(".json");
+    if !is_list && !has_loader(text) {
+        return None;
+    }
     let (message, separator, is_loader): (&str, char, fn(&str) -> bool) = if is_list {
         ("lists a GPU library to load", '"', |part| {
             gpu_file(part).is_some()
@@ -94,9 +107,14 @@ fn parts(text: &str, separator: char) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
+/// Whether Python code has a word that each line has which [`loads_gpu_library`]: a wheel has thousands of modules.
+fn has_loader(code: &str) -> bool {
+    let mut words = CALLS.iter().chain(&[FIND, NVIDIA]);
+    words.any(|word| memmem::find(code.as_bytes(), word.as_bytes()).is_some())
+}
+
 /// Whether a line of Python calls a loader with the name of a GPU library, or imports a module of NVIDIA's wheels.
 fn loads_gpu_library(line: &str) -> bool {
-    const CALLS: [&str; 5] = ["CDLL(", "LoadLibrary(", "PyDLL(", "WinDLL(", "dlopen("];
     const IMPORTS: [&str; 4] = [
         "import nvidia",
         "from nvidia",
@@ -112,10 +130,10 @@ fn loads_gpu_library(line: &str) -> bool {
         || IMPORTS.iter().any(|import| has_import(line, import))
 }
 
-/// Whether a line calls `ctypes.util.find_library`, which takes the name as a linker does, with that of a GPU library.
+/// Whether a line calls `find_library`, which takes the name as a linker does, with that of a GPU library.
 fn finds_gpu_library(line: &str) -> bool {
     const QUOTES: [char; 2] = ['"', '\''];
-    line.split("find_library(").skip(1).any(|call| {
+    line.split(FIND).skip(1).any(|call| {
         let name = call.trim_start().strip_prefix(QUOTES);
         let name = name.and_then(|rest| rest.split(QUOTES).next());
         name.is_some_and(|name| {
