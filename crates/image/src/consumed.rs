@@ -6,7 +6,7 @@ use std::cell::Cell;
 pub type ConsumedFn<'a> = &'a dyn Fn(&[u8]);
 
 /// Memory that reads of a mapped file may occupy before its bytes are reported.
-const MAX_RESIDENT: usize = 8 << 20;
+const MAX_RESIDENT: usize = 4 << 20;
 
 /// Memory in bytes that one access to a mapped file occupies: Linux maps the pages around it, also those before it
 /// (`fault_around_bytes`, mm/memory.c).

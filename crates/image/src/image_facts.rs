@@ -293,7 +293,7 @@ fn for_names<'d>(
     select: impl Fn(&Symbol) -> bool,
     mut read: impl FnMut(usize, Symbol, Result<&'d str, Problem>) -> Result<(), Problem>,
 ) -> Result<(), Problem> {
-    const PART: usize = 1 << 18;
+    const PART: usize = 1 << 16;
     // Offset of the name, and index, of each symbol.
     let mut names: Vec<(u32, usize)> = Vec::new();
     for start in (0..table.len()).step_by(PART) {
