@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufRead, Read};
 
 use flate2::Crc;
-use flate2::read::DeflateDecoder;
+use flate2::bufread::DeflateDecoder;
 use gpustub_image::{ConsumedFn, FAULT_AROUND};
 use rawzip::{CompressionMethod, ZipArchive, ZipFileHeaderRecord, ZipSliceArchive, ZipSliceEntry};
 
@@ -235,6 +235,9 @@ fn disagreement(
     }
 }
 
+/// Size of the parts in which bytes are reported.
+const REPORTED: usize = 1 << 20;
+
 /// Reader of bytes that are read once, in order, and reported when they were read.
 struct ReportingReader<'a> {
     bytes: &'a [u8],
@@ -257,14 +260,24 @@ impl<'a> ReportingReader<'a> {
 
 impl Read for ReportingReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        const STEP: usize = 1 << 20;
-        let count = (&self.bytes[self.read..]).read(buffer)?;
+        let count = self.fill_buf()?.read(buffer)?;
+        self.consume(count);
+        Ok(count)
+    }
+}
+
+impl BufRead for ReportingReader<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        let end = self.bytes.len().min(self.reported + REPORTED);
+        Ok(&self.bytes[self.read..end])
+    }
+
+    fn consume(&mut self, count: usize) {
         self.read += count;
-        if self.read - self.reported >= STEP {
+        if self.read - self.reported >= REPORTED {
             (self.consumed)(&self.bytes[self.reported..self.read]);
             self.reported = self.read;
         }
-        Ok(count)
     }
 }
 
