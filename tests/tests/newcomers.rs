@@ -2,13 +2,15 @@
 //! repository in place of GitHub's, and then the commands of a page are typed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::env;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use gpustub_tests::cargo::{cargo_home, without_own_cargo};
-use gpustub_tests::command::{Ran, path_with, succeed};
+use gpustub_tests::command::{Ran, succeed};
 use gpustub_tests::readme::block_commands;
+use gpustub_tests::rustup::toolchain;
 use gpustub_tests::{Failure, Result, repository};
 use serde::Deserialize;
 
@@ -50,14 +52,31 @@ impl Case {
     }
 }
 
+impl Case {
+    /// Targets whose standard library is installed.
+    fn targets(&self) -> Vec<&str> {
+        (self.installed.iter())
+            .filter_map(|command| command.strip_prefix("rustup target add "))
+            .collect()
+    }
+}
+
 impl Account<'_> {
-    /// Runs a script in a directory, with both outputs in one.
-    fn run(&self, script: &str, directory: &Path) -> Result<Ran> {
+    /// Runs a script in a directory, with both outputs in one, and with the standard libraries of these targets.
+    fn run(&self, script: &str, directory: &Path, targets: &[&str]) -> Result<Ran> {
         let cargo_home = self.home.join("cargo");
+        let mut directories = vec![cargo_home.join("bin")];
+        if !targets.is_empty() {
+            directories.push(toolchain(targets)?);
+        }
+        let path = env::var_os("PATH").unwrap_or_default();
+        directories.extend(env::split_paths(&path));
         let mut bash = Command::new("bash");
         without_own_cargo(bash.current_dir(directory));
         bash.args(["-euc", &format!("exec 2>&1\n{script}")])
-            .env("PATH", path_with(&cargo_home.join("bin"))?)
+            .env("PATH", env::join_paths(directories)?)
+            // As cargo sets it, rustc of another toolchain has the libraries of the user's.
+            .env_remove("LD_LIBRARY_PATH")
             .env("CARGO_HOME", &cargo_home)
             .env("WINEPREFIX", self.home.join("wine"))
             .env("GIT_CONFIG_GLOBAL", self.home.join("gitconfig"))
@@ -73,7 +92,7 @@ impl Account<'_> {
         expected.push(case.output.clone());
         let script = [&case.before, &commands, &case.after].map(String::as_str);
         let expected = Vec::from_iter(expected.iter().map(String::as_str));
-        self.run(&script.concat(), directory)?
+        self.run(&script.concat(), directory, &case.targets())?
             .expect_in_order(&expected)?;
         Ok(())
     }
@@ -97,7 +116,7 @@ fn heavy_paths_of_newcomers() -> Result<()> {
     )?;
     let account = Account { home };
     for (command, _) in block_commands("docs/install.md", "--git")? {
-        account.run(&command, home)?;
+        account.run(&command, home, &[])?;
     }
 
     let text = fs::read_to_string(repository.join("tests/cases/newcomers.toml"))?;
