@@ -113,7 +113,12 @@ pub fn which(name: &str) -> Result<PathBuf> {
 
 /// `PATH` with one more directory in front.
 pub fn path_with(directory: &Path) -> Result<OsString> {
+    path_with_all([directory.to_owned()])
+}
+
+/// `PATH` with more directories in front.
+pub fn path_with_all(directories: impl IntoIterator<Item = PathBuf>) -> Result<OsString> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let directories = std::iter::once(directory.to_owned()).chain(std::env::split_paths(&path));
+    let directories = directories.into_iter().chain(std::env::split_paths(&path));
     Ok(std::env::join_paths(directories)?)
 }

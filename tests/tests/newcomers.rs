@@ -2,13 +2,12 @@
 //! repository in place of GitHub's, and then the commands of a page are typed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::env;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use gpustub_tests::cargo::{cargo_home, without_own_cargo};
-use gpustub_tests::command::{Ran, succeed};
+use gpustub_tests::command::{Ran, path_with_all, succeed};
 use gpustub_tests::readme::block_commands;
 use gpustub_tests::rustup::toolchain;
 use gpustub_tests::{Failure, Result, repository};
@@ -69,12 +68,10 @@ impl Account<'_> {
         if !targets.is_empty() {
             directories.push(toolchain(targets)?);
         }
-        let path = env::var_os("PATH").unwrap_or_default();
-        directories.extend(env::split_paths(&path));
         let mut bash = Command::new("bash");
         without_own_cargo(bash.current_dir(directory));
         bash.args(["-euc", &format!("exec 2>&1\n{script}")])
-            .env("PATH", env::join_paths(directories)?)
+            .env("PATH", path_with_all(directories)?)
             // As cargo sets it, rustc of another toolchain has the libraries of the user's.
             .env_remove("LD_LIBRARY_PATH")
             .env("CARGO_HOME", &cargo_home)
