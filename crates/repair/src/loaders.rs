@@ -107,7 +107,7 @@ fn parts(text: &str, separator: char) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// Whether Python code has a word that each line has which [`loads_gpu_library`]: a wheel has thousands of modules.
+/// Whether Python code has one of the words without which no line [`loads_gpu_library`]: most modules of a wheel have none.
 fn has_loader(code: &str) -> bool {
     let mut words = CALLS.iter().chain(&[FIND, NVIDIA]);
     words.any(|word| memmem::find(code.as_bytes(), word.as_bytes()).is_some())

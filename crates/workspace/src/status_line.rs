@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Time between two changes of the line.
 const STEP: Duration = Duration::from_millis(100);
 
-/// Whether a status line is on the terminal. Locked while standard error is written to.
+/// Whether a status line is on the terminal. Locked while the line is drawn or removed.
 static IS_DRAWN: Mutex<bool> = Mutex::new(false);
 
 /// Conditions for status lines.
