@@ -163,7 +163,7 @@ fn builds_have_a_status_line_on_a_terminal_only() {
     assert_eq!((out.as_str(), err.as_str()), ("", summary));
 }
 
-/// The build script interrupts the subcommand, whose process the shell becomes.
+/// The build script ends the subcommand, whose process the shell becomes. By SIGTERM: a test run in the background ignores SIGINT.
 #[test]
 fn an_interrupted_run_leaves_no_status_line() {
     let directory = tempfile::tempdir().unwrap();
@@ -171,7 +171,7 @@ fn an_interrupted_run_leaves_no_status_line() {
     package(directory, "demo", "");
     write(directory, "GpuStub.toml", "schema = 1\n");
     let script = "fn main() {\n    let process = std::fs::read_to_string(\"process\").unwrap();\n    \
-        std::process::Command::new(\"kill\").args([\"-INT\", process.trim()]).status().unwrap();\n    \
+        std::process::Command::new(\"kill\").args([\"-TERM\", process.trim()]).status().unwrap();\n    \
         loop {\n        std::thread::park();\n    }\n}\n";
     write(directory, "build.rs", script);
     let program = env!("CARGO_BIN_EXE_cargo-gpustub");
