@@ -1,7 +1,7 @@
 //! JSON schema of `GpuStub.toml`.
 
 use gpustub_check::RULES;
-use gpustub_core::fields::{FIELDS, Field, SYSTEMS, Type};
+use gpustub_core::fields::{FIELDS, Field, SCHEMA_VERSION, SYSTEMS, Type};
 use gpustub_core::library::Library;
 use gpustub_workspace::codes::SCHEMA;
 use serde_json::{Map, Value, json};
@@ -29,7 +29,7 @@ pub fn schema() -> String {
 
 /// Restricts the fields whose values the table of fields does not list.
 fn restrict(schema: &mut Value) {
-    schema["properties"]["schema"]["const"] = 1.into();
+    schema["properties"]["schema"]["const"] = SCHEMA_VERSION.into();
     let ids: Vec<&str> = RULES.iter().map(|rule| rule.code.id).collect();
     let definitions = &mut schema["definitions"];
     definitions["policy"]["properties"]["rules"]["propertyNames"] = json!({ "enum": ids });

@@ -10,13 +10,11 @@ use crate::diag::{
     self, Code, Diagnostic, INVALID_SCHEMA, INVALID_TOML, INVALID_VALUE, Level, MISSING_KEY,
     TOO_MANY_DIAGNOSTICS, UNKNOWN_KEY, UNSUPPORTED_FORMAT,
 };
+use crate::fields::SCHEMA_VERSION;
 use crate::spanned::Spanned;
 use crate::suggest::nearest;
 use crate::text::join;
 use document::{Data, Entries, Key, Node};
-
-/// The `schema` that this version reads.
-const SCHEMA_VERSION: i64 = 1;
 
 /// A value, the full name of its key and its location.
 pub(crate) struct Value<'a> {
@@ -226,7 +224,7 @@ impl<'f> Decoder<'f> {
             self.error_with_help(
                 &UNSUPPORTED_FORMAT,
                 schema.span,
-                format!("unsupported schema {number}: this gpustub reads schema 1"),
+                format!("unsupported schema {number}: this gpustub reads schema {SCHEMA_VERSION}"),
                 "use a newer gpustub; in a build script: `cargo update -p gpustub-build` for a version, a newer `rev` in \
                  Cargo.toml for a git repository, newer files for a path",
             );
@@ -234,7 +232,8 @@ impl<'f> Decoder<'f> {
         }
         if number != SCHEMA_VERSION {
             let message = format!("unknown schema {number}");
-            self.error_with_help(&INVALID_SCHEMA, schema.span, message, "write `schema = 1`");
+            let help = format!("write `schema = {SCHEMA_VERSION}`");
+            self.error_with_help(&INVALID_SCHEMA, schema.span, message, help);
         } else if top
             .inner
             .iter()

@@ -59,6 +59,9 @@ pub struct Field {
     pub example: &'static str,
 }
 
+/// The value of `schema` that this version reads.
+pub const SCHEMA_VERSION: i64 = 1;
+
 /// The values of `CARGO_CFG_TARGET_OS` that load names can be given for.
 pub const SYSTEMS: &[&str] = &["linux", "freebsd", "windows", "macos", "android"];
 
