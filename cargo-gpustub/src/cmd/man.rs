@@ -1,13 +1,14 @@
 //! `cargo gpustub man`: manual pages, generated from the definition of the command line.
 
-use std::fmt::Write;
-use std::fs;
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::Path;
 
 use clap::Command;
 use gpustub_core::suggest::nearest;
 use gpustub_workspace::display_path::slashes;
 use gpustub_workspace::error::{Error, Result};
+use gpustub_workspace::ops;
 use gpustub_workspace::output::number;
 use gpustub_workspace::shell::Shell;
 
@@ -30,7 +31,6 @@ pub fn run(options: &cli::Man, shell: &mut Shell) -> Result<bool> {
     match &options.out_dir {
         None => shell.data(page(command, &options.command)?)?,
         Some(directory) => {
-            fs::create_dir_all(directory).map_err(|e| Error::io("create", directory, &e))?;
             let count = write_pages(command, &mut Vec::new(), directory)?;
             let pages = number(count, "manual page");
             shell.status("Created", format!("{}: {pages}", slashes(directory)));
@@ -43,7 +43,8 @@ pub fn run(options: &cli::Man, shell: &mut Shell) -> Result<bool> {
 fn write_pages(command: &Command, path: &mut Vec<String>, directory: &Path) -> Result<usize> {
     let names = std::iter::once("cargo-gpustub").chain(path.iter().map(String::as_str));
     let file = directory.join(Vec::from_iter(names).join("-") + ".1");
-    fs::write(&file, page(command, path)?).map_err(|e| Error::io("write", &file, &e))?;
+    let page = page(command, path)?;
+    ops::write_large(&file, None, |out| out.write_all(&page))?;
     let mut count = 1;
     for subcommand in command.get_subcommands() {
         // `help` has a subcommand for each command, whose page says nothing.
