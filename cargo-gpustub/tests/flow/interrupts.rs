@@ -18,10 +18,11 @@ use super::{ends, gpustub, write};
 const SIZE: usize = 8 << 20;
 
 /// Interrupts the process instead of renaming the temporary file of the wheel, which is complete then. Shells start jobs in the
-/// background with SIGINT ignored, which programs inherit and keep (POSIX, "Signals and Error Handling" of the shell).
+/// background with SIGINT and SIGQUIT ignored, which programs inherit and keep (POSIX, "Signals and Error Handling" of the shell).
 const INTERRUPT: &str = "#include <fcntl.h>\n#include <signal.h>\n#include <stdio.h>\n#include <stdlib.h>\n\
     #include <string.h>\n#include <unistd.h>\n\
-    __attribute__((constructor)) static void handle(void) { signal(SIGINT, SIG_DFL); }\n\
+    __attribute__((constructor)) static void handle(void)\n{\n    signal(SIGINT, SIG_DFL);\n\
+    \x20   signal(SIGQUIT, SIG_DFL);\n}\n\
     int rename(const char *from, const char *to)\n{\n    if (!strstr(from, \".gpustub-\"))\n\
     \x20       return renameat(AT_FDCWD, from, AT_FDCWD, to);\n    if (access(from, F_OK))\n        abort();\n\
     \x20   kill(getpid(), atoi(getenv(\"SIGNAL\")));\n    for (;;)\n        pause();\n}\n";
@@ -71,7 +72,7 @@ fn kill(signal: &str, process: u32) {
     );
 }
 
-/// Shells report 130 for SIGINT (2) and 143 for SIGTERM (15).
+/// Shells report 130 for SIGINT (2), 131 for SIGQUIT (3) and 143 for SIGTERM (15).
 #[test]
 fn interrupted_runs_remove_their_temporary_files() {
     let work = tempfile::tempdir().unwrap();
@@ -80,7 +81,7 @@ fn interrupted_runs_remove_their_temporary_files() {
     write(directory, "interrupt.c", INTERRUPT);
     let flags = ["-shared", "-fPIC", "-o", "interrupt.so", "interrupt.c"];
     super::cc(directory, &flags);
-    for number in [2, 15] {
+    for number in [2, 3, 15] {
         let mut repair = gpustub(directory, &["repair", NAME, "--out-dir", "out"]);
         repair
             .env("LD_PRELOAD", directory.join("interrupt.so"))

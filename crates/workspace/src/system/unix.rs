@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
@@ -83,7 +83,7 @@ pub fn clean_up_when_interrupted(clean_up: fn()) {
     // Without a handler the temporary files stay until the next run.
     let _ = flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
     let ignored = ignored_signals();
-    let ending = [SIGHUP, SIGINT, SIGTERM].into_iter();
+    let ending = [SIGHUP, SIGINT, SIGQUIT, SIGTERM].into_iter();
     let Ok(mut signals) = Signals::new(ending.filter(|signal| ignored >> (signal - 1) & 1 == 0))
     else {
         return;
