@@ -38,7 +38,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
 
 use gpustub_core::diag::MISSING_COMPILER;
 use gpustub_core::target::Target;
@@ -56,8 +55,6 @@ use tool::{Tool, absolute, tool_error, underscores};
 #[derive(Debug)]
 pub struct Toolchain {
     compiler: Tool,
-    /// `None` inside: the compiler has no `--version`.
-    version: OnceLock<Option<Vec<u8>>>,
     family: Family,
     archiver: Tool,
     target: Target,
@@ -185,7 +182,6 @@ impl Toolchain {
         };
         Ok(Self {
             compiler: Tool::new(&compiler)?,
-            version: OnceLock::new(),
             family,
             archiver: Tool::new(&archiver)?,
             target: target.clone(),

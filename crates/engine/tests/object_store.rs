@@ -27,16 +27,14 @@ impl Workspace {
         fs::write(root.path().join("CACHEDIR.TAG"), tag).unwrap();
         let cc = root.path().join("cc");
         let workspace = Self { root, cc };
-        workspace.write_compiler("cc");
+        workspace.write_compiler("exec cc \"$@\"");
         workspace
     }
 
-    fn write_compiler(&self, version: &str) {
+    /// Writes a compiler that records its call, and then runs a script.
+    fn write_compiler(&self, script: &str) {
         let log = self.root.path().join("log");
-        let text = format!(
-            "#!/bin/sh\necho \"$*\" >>'{}'\ncase \" $* \" in *' --version '*) echo {version}; exit;; esac\nexec cc \"$@\"\n",
-            log.display()
-        );
+        let text = format!("#!/bin/sh\necho \"$*\" >>'{}'\n{script}\n", log.display());
         fs::write(&self.cc, text).unwrap();
         fs::set_permissions(&self.cc, fs::Permissions::from_mode(0o755)).unwrap();
     }
@@ -138,8 +136,56 @@ fn another_source_header_define_or_compiler_is_another_object() {
         ["adapters.c", "libraries.c", "stubs.S"]
     );
     assert_eq!(workspace.build(&dir).0, OWN);
-    workspace.write_compiler("another");
+    let release = "case \" $* \" in *' -v '*) echo another >&2;; esac\nexec cc \"$@\"";
+    workspace.write_compiler(release);
     assert_eq!(workspace.build(&dir).0, ALL);
+}
+
+/// As `CFLAGS=@file`, or a wrapper that reads a variable.
+#[test]
+fn flags_that_the_command_does_not_name_make_another_object() {
+    let workspace = Workspace::new();
+    let dir = workspace.package("a-1", "f");
+    let flags = workspace.root.path().join("flags");
+    workspace.write_compiler(&format!("exec cc @'{}' \"$@\"", flags.display()));
+    fs::write(&flags, "-fno-stack-protector").unwrap();
+    assert_eq!(workspace.build(&dir).0, ALL);
+    assert_eq!(workspace.build(&dir).0, OWN);
+    fs::write(&flags, "-fstack-protector-all").unwrap();
+    assert_eq!(workspace.build(&dir).0, ALL);
+}
+
+#[test]
+fn objects_with_debug_information_are_shared_but_not_those_with_files() {
+    for (flag, expected) in [
+        ("-g", &OWN[..]),
+        ("--coverage", &ALL),
+        ("-gsplit-dwarf", &ALL),
+    ] {
+        let workspace = Workspace::new();
+        workspace.write_compiler(&format!("exec cc {flag} \"$@\""));
+        workspace.build(&workspace.package("a-1", "f"));
+        let (compiled, _) = workspace.build(&workspace.package("b-2", "g"));
+        assert_eq!(compiled, expected, "{flag}");
+    }
+}
+
+/// As if the system had ended the compiler for want of memory. The second attempt has no optional flags.
+#[test]
+fn an_object_without_the_optional_flags_is_not_kept() {
+    let workspace = Workspace::new();
+    let failed = workspace.root.path().join("failed");
+    let fail_once = "case \"$*\" in *'-c runtime.c') mkdir";
+    workspace.write_compiler(&format!(
+        "{fail_once} '{}' 2>&- && exit 1;; esac\nexec cc \"$@\"",
+        failed.display()
+    ));
+    let (first, second) = (workspace.package("a-1", "f"), workspace.package("b-2", "g"));
+    workspace.build(&first);
+    assert!(failed.exists());
+    let (compiled, _) = workspace.build(&second);
+    assert_eq!(compiled, ["libraries.c", "runtime.c", "stubs.S"]);
+    assert_eq!(workspace.build(&first).0, OWN);
 }
 
 #[test]

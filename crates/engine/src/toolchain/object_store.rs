@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! <target directory>/gpustub-objects/
-//!     <hash>/         hash of a preprocessed source, a command and a compiler; locked by the process that compiles
+//!     <hash>/         hash of a preprocessed source, a command and the compiler's report; locked by the process that compiles
 //!         object      the object, then a hash of it
 //! ```
 //!
@@ -23,6 +23,9 @@ use crate::target_dir;
 
 /// Size of a hash as text.
 const HASH_SIZE: usize = 16;
+
+/// Flags of objects with files beside them. Zig adds the last one, with another file each time; it has a cache of its own.
+const FLAGS_WITH_FILES: [&str; 4] = ["-coverage", "-fprofile-", "split-dwarf", "-dependency-file"];
 
 /// Age at which an object is removed.
 const MAX_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
@@ -90,31 +93,33 @@ impl Toolchain {
         }
         let mut command = self.compiler.command(dir);
         self.add_flags(&mut command, &self.optional_flags(dir), defines);
-        let source = command.args(["-E", source]).output().ok()?;
-        if !source.status.success() {
+        // `-v` reports what the preprocessed source does not have: release and programs of the compiler, and flags from
+        // files and variables.
+        let output = command.args(["-E", "-v", source]).output().ok()?;
+        if !output.status.success() {
             return None;
         }
-        // The flags name the directory, in whose place the compiler writes another name.
-        let words = words(&command).replace(dir.to_str()?, "");
-        let command = format!("{} {words}", env!("CARGO_PKG_VERSION"));
+        let (words, report) = (words(&command), String::from_utf8_lossy(&output.stderr));
+        if (FLAGS_WITH_FILES.iter()).any(|flag| words.contains(flag) || report.contains(flag)) {
+            return None;
+        }
+        let mut source = String::from_utf8_lossy(&output.stdout);
+        // Flags and report name the directory, in whose place the compiler writes another name. So does the source with
+        // this flag.
+        let directory = dir.to_str()?;
+        if report.contains("-fworking-directory") {
+            source = source.replace(directory, "").into();
+        }
         let hash = hash_of(&[
-            command.as_bytes(),
-            self.compiler_version(dir)?,
-            &source.stdout,
+            env!("CARGO_PKG_VERSION").as_bytes(),
+            words.replace(directory, "").as_bytes(),
+            report.replace(directory, "").as_bytes(),
+            source.as_bytes(),
         ]);
         Some(Entry {
             dir: root.join("gpustub-objects").join(hash),
             lock: None,
         })
-    }
-
-    /// Output of the compiler's `--version`, asked once.
-    fn compiler_version(&self, dir: &Path) -> Option<&[u8]> {
-        let version = self.version.get_or_init(|| {
-            let output = self.compiler.command(dir).arg("--version").output().ok()?;
-            output.status.success().then_some(output.stdout)
-        });
-        version.as_deref()
     }
 }
 

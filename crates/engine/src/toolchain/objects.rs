@@ -40,8 +40,9 @@ impl Toolchain {
         if entry.as_mut().is_some_and(|entry| entry.fetch(&path)) {
             return Ok(());
         }
-        self.object(dir, defines, source, object)?;
-        if let Some(entry) = entry {
+        let has_optional_flags = self.compile(dir, defines, source, object)?;
+        // The key of the entry has these flags.
+        if let Some(entry) = entry.filter(|_| has_optional_flags) {
             entry.keep(&path);
         }
         Ok(())
@@ -55,16 +56,28 @@ impl Toolchain {
         source: &str,
         object: &str,
     ) -> Result<(), Error> {
+        self.compile(dir, defines, source, object).map(|_| ())
+    }
+
+    /// Compiles one source in `dir`. Returns whether it was compiled with the optional flags.
+    fn compile(
+        &self,
+        dir: &Path,
+        defines: &[&str],
+        source: &str,
+        object: &str,
+    ) -> Result<bool, Error> {
         let optional_flags = self.optional_flags(dir);
         let run = |optional_flags| {
-            let mut command = self.compile(dir, defines, optional_flags, object, source);
+            let mut command = self.compile_command(dir, defines, optional_flags, object, source);
             let output = command.output().map_err(|e| self.no_compiler(&e));
             output.map(|output| (command, output))
         };
         let (mut command, mut output) = run(&optional_flags)?;
         // Options unknown to the oldest compilers are left out after a failure: that costs
         // nothing with other compilers, while querying first costs a compiler run each.
-        if !output.status.success() && !optional_flags.is_empty() {
+        let has_optional_flags = output.status.success();
+        if !has_optional_flags && !optional_flags.is_empty() {
             (command, output) = run(&[])?;
         }
         if !output.status.success() {
@@ -72,11 +85,12 @@ impl Toolchain {
             let error = tool_error("the C compiler failed", &command, &output);
             return Err(self.explain(error, &output));
         }
-        self.check_machine(&dir.join(object))
+        self.check_machine(&dir.join(object))?;
+        Ok(has_optional_flags)
     }
 
     /// The command that compiles a source in `dir`.
-    fn compile(
+    fn compile_command(
         &self,
         dir: &Path,
         defines: &[&str],
@@ -124,9 +138,12 @@ fn two_at_once(steps: &[&(dyn Fn() -> Result<(), Error> + Sync)]) -> Result<(), 
         }
     };
     let errors = thread::scope(|scope| {
-        let second = scope.spawn(work);
+        // Without a second thread the first one runs all steps.
+        let second = thread::Builder::new().spawn_scoped(scope, work).ok();
         let mut errors = work();
-        errors.extend(second.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        let others =
+            second.map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        errors.extend(others.into_iter().flatten());
         errors
     });
     let first = errors.into_iter().min_by_key(|(index, _)| *index);
