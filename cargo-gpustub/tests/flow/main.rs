@@ -31,6 +31,7 @@ mod renames;
 mod repair;
 mod repair_advice;
 mod repair_again;
+mod repair_archives;
 mod repair_data;
 mod repair_directory;
 mod repair_kept;

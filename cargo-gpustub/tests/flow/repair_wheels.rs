@@ -98,9 +98,11 @@ fn check_record(files: &BTreeMap<String, Vec<u8>>) {
     let record = String::from_utf8(files["acme-1.0.dist-info/RECORD"].clone()).unwrap();
     let mut entries = BTreeMap::new();
     for line in record.lines() {
-        let (rest, size) = line.rsplit_once(',').unwrap();
-        let (name, hash) = rest.rsplit_once(',').unwrap();
-        entries.insert(name.trim_matches('"'), format!("{hash},{size}"));
+        let fields: Vec<_> = line
+            .rsplitn(3, ',')
+            .map(|field| field.trim_matches('"'))
+            .collect();
+        entries.insert(fields[2], format!("{},{}", fields[1], fields[0]));
     }
     assert_eq!(entries.len(), files.len(), "{record}");
     for (name, bytes) in files.iter().filter(|(name, _)| !name.ends_with("RECORD")) {

@@ -62,13 +62,8 @@ pub struct Line {
 /// Lines of a text that are not empty.
 pub fn lines(text: &str) -> impl Iterator<Item = Line> {
     text.lines().filter(|line| !line.is_empty()).map(|line| {
-        let mut fields = line.rsplitn(3, ',');
-        let [size, hash] = [(); 2].map(|()| fields.next().unwrap_or_default().to_owned());
-        Line {
-            path: path(line),
-            hash,
-            size,
-        }
+        let [path, hash, size] = fields(line);
+        Line { path, hash, size }
     })
 }
 
@@ -86,7 +81,7 @@ impl io::Write for Hasher {
 
 /// Paths in a text.
 pub fn paths(text: &str) -> BTreeSet<String> {
-    text.lines().map(path).collect()
+    lines(text).map(|line| line.path).collect()
 }
 
 /// Returns the text with the lines of removed files left out, those of changed files replaced, and those of new
@@ -102,7 +97,7 @@ pub fn edited(
     let mut out = String::with_capacity(text.len());
     let mut record_line = String::new();
     for line in text.lines() {
-        let path = path(line);
+        let [path, ..] = fields(line);
         if removed.contains(&path) {
             continue;
         }
@@ -131,31 +126,44 @@ fn write_line(out: &mut String, path: &str, entry: &Entry, end: &str) {
     let _ = write!(out, "{path},{},{}{end}", entry.hash, entry.size);
 }
 
-/// The path in a line. Only a path may contain commas, in quotes.
-fn path(line: &str) -> String {
-    match line.strip_prefix('"') {
-        None => line.split(',').next().unwrap_or_default().to_owned(),
-        Some(rest) => {
-            let mut path = String::new();
-            let mut chars = rest.chars().peekable();
-            while let Some(c) = chars.next() {
-                match c {
-                    '"' if chars.peek() == Some(&'"') => {
-                        chars.next();
-                        path.push('"');
-                    }
-                    '"' => break,
-                    _ => path.push(c),
+/// Path, hash and size in a line. Fields in quotes may contain commas, and quotes twice (RFC 4180).
+fn fields(line: &str) -> [String; 3] {
+    let mut fields = [const { String::new() }; 3];
+    let mut chars = line.chars().peekable();
+    for field in &mut fields {
+        let is_quoted = chars.next_if_eq(&'"').is_some();
+        while let Some(c) = chars.next() {
+            match c {
+                '"' if is_quoted && chars.next_if_eq(&'"').is_none() => {
+                    chars.next_if_eq(&',');
+                    break;
                 }
+                ',' if !is_quoted => break,
+                _ => field.push(c),
             }
-            path
         }
     }
+    fields
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fields_are_read_with_and_without_quotes() {
+        for (line, expected) in [
+            ("a.so,sha256=x,1", ["a.so", "sha256=x", "1"]),
+            ("a,,", ["a", "", ""]),
+            ("a", ["a", "", ""]),
+            ("\"a,b\",sha256=x,1", ["a,b", "sha256=x", "1"]),
+            ("\"a\"\"b\",\"sha256=x\",\"1\"", ["a\"b", "sha256=x", "1"]),
+            ("a\"b,\"\",1,more", ["a\"b", "", "1"]),
+            ("\"a", ["a", "", ""]),
+        ] {
+            assert_eq!(fields(line), expected, "{line}");
+        }
+    }
 
     #[test]
     fn lines_of_changed_files_are_replaced() {

@@ -118,7 +118,10 @@ fn in_parallel<T: Send>(
         results
     };
     let mut results = thread::scope(|scope| {
-        let threads: Vec<_> = (1..jobs.get()).map(|_| scope.spawn(work)).collect();
+        // As many as the system starts.
+        let threads: Vec<_> = (1..jobs.get())
+            .map_while(|_| thread::Builder::new().spawn_scoped(scope, work).ok())
+            .collect();
         let mut results = work();
         for thread in threads {
             results.extend(thread.join().unwrap_or_else(|panic| resume_unwind(panic)));

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::num::NonZeroUsize;
 use std::ops::Range;
+use std::path::Path;
 
 use flate2::read::DeflateDecoder;
 use gpustub_check::read::{VerifiedReader, Zip};
@@ -117,10 +118,7 @@ impl Wheel {
         let mut starts = vec![archive.directory_offset()];
         starts.extend(entries.iter().map(|entry| entry.range.start));
         starts.sort_unstable();
-        if starts.first() != Some(&0)
-            || !rest.is_empty()
-            || archive.end_offset() != archive.eocd_offset() + 22
-        {
+        if starts.first() != Some(&0) || !rest.is_empty() {
             return Err(io::Error::other("has bytes that belong to no file"));
         }
         for entry in &mut entries {
@@ -221,7 +219,12 @@ impl Wheel {
         jobs: NonZeroUsize,
     ) -> io::Result<()> {
         let record_entry = self.record_entry()?;
-        if let Some(path) = (changes.added.keys()).find(|path| self.keeps(path, &changes.removed)) {
+        // Also a file in place of a directory.
+        let new_paths = (changes.added.keys()).flat_map(|path| Path::new(path).ancestors());
+        if let Some(path) = new_paths
+            .filter_map(Path::to_str)
+            .find(|path| self.keeps(path, &changes.removed))
+        {
             return Err(io::Error::other(format!("already has `{path}`")));
         }
         let mut hashes: BTreeMap<String, record::Entry> = BTreeMap::new();
@@ -267,7 +270,7 @@ impl Wheel {
             &self.extra_fields(record_entry)?,
             &mut |out| out.write_all(text.as_bytes()),
         )?;
-        writer.finish()
+        writer.finish(self.zip.archive().comment().as_bytes())
     }
 
     /// Whether a file that is not removed has this path, which Windows compares without case.
@@ -388,7 +391,7 @@ impl<W: Write + Seek> WheelWriter<'_, W> {
     }
 
     /// Writes the central directory and its end record.
-    fn finish(self) -> io::Result<()> {
+    fn finish(self, comment: &[u8]) -> io::Result<()> {
         let offset = self.out.stream_position()?;
         self.out.write_all(&self.directory)?;
         let mut end = vec![0; 22];
@@ -397,20 +400,26 @@ impl<W: Write + Seek> WheelWriter<'_, W> {
         end[10..12].copy_from_slice(&self.count.to_le_bytes());
         set_u32(&mut end, 12, self.directory.len() as u64)?;
         set_u32(&mut end, 16, offset)?;
+        let length = u16::try_from(comment.len()).map_err(|_| too_large())?;
+        end[20..22].copy_from_slice(&length.to_le_bytes());
         self.out.write_all(&end)?;
+        self.out.write_all(comment)?;
         self.out.flush()
     }
 }
 
-/// Record of a new file, with times and versions of an existing record.
+/// Record of a new file, with the times of an existing record.
 fn new_central(existing: &[u8], path: &str, mode: u32) -> io::Result<Vec<u8>> {
     let mut central = existing[..CENTRAL_SIZE].to_vec();
     // Made by Unix, whose mode is in the upper half of the attributes (APPNOTE.TXT 4.4.2.2).
     central[5] = 3;
+    // Deflated, which needs version 2.0 (4.4.3.2).
+    central[6..8].copy_from_slice(&20_u16.to_le_bytes());
     central[10..12].copy_from_slice(&8_u16.to_le_bytes());
     let length = u16::try_from(path.len()).map_err(|_| too_large())?;
     central[28..30].copy_from_slice(&length.to_le_bytes());
-    central[30..34].fill(0);
+    // No extra fields and comment; not a text file.
+    central[30..38].fill(0);
     central[38..42].copy_from_slice(&(mode << 16).to_le_bytes());
     central.extend_from_slice(path.as_bytes());
     Ok(central)

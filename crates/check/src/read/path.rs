@@ -18,6 +18,8 @@ pub(super) fn unsafe_name(name: &[u8], kind: ContainerKind) -> Option<&'static s
         .any(|component| component == b"..")
     {
         Some("member path leaves the package through `..`")
+    } else if !is_for_unix && has_idle_component(name) {
+        Some("`.` or nothing between two `/` of the member path, which installers leave out")
     } else if name.iter().any(u8::is_ascii_control) {
         Some("control characters in the member name")
     } else if !is_for_unix && name.contains(&b'\\') {
@@ -27,6 +29,13 @@ pub(super) fn unsafe_name(name: &[u8], kind: ContainerKind) -> Option<&'static s
     } else {
         None
     }
+}
+
+/// Whether a name has components that lead nowhere. A directory ends with `/`.
+fn has_idle_component(name: &[u8]) -> bool {
+    let name = name.strip_suffix(b"/").unwrap_or(name);
+    name.split(|b| *b == b'/')
+        .any(|component| [&b""[..], b"."].contains(&component))
 }
 
 /// Whether a link of this name leads out of the package.
@@ -60,6 +69,9 @@ mod tests {
             b"a\\..\\x",
             b"C:/x",
             b"a\nb",
+            b"./a",
+            b"a/./b",
+            b"a//b",
             b"\xff",
             b"",
         ] {
@@ -68,7 +80,16 @@ mod tests {
                 "{name:?}"
             );
         }
-        for name in ["a", "a/b.so", "a..b/..c", "ä/ß", "x/.hidden", "a b"] {
+        for name in [
+            "a",
+            "a/",
+            "a/b.so",
+            "a..b/..c",
+            "a./.b",
+            "ä/ß",
+            "x/.hidden",
+            "a b",
+        ] {
             assert_eq!(
                 unsafe_name(name.as_bytes(), ContainerKind::Wheel),
                 None,

@@ -76,7 +76,7 @@ impl<'a> MemberWriter<'a> {
                 hash()?;
             } else {
                 thread::scope(|scope| {
-                    let hashing = scope.spawn(hash);
+                    let hashing = thread::Builder::new().spawn_scoped(scope, hash)?;
                     reused.write(archive, out)?;
                     hashing.join().unwrap_or_else(|panic| resume_unwind(panic))
                 })?;
