@@ -27,7 +27,7 @@
 
 /* First part of the names of the slots' sections, and alignment of .Lpages_first and .Lpages_last. glibc: as for
  * IMAGE_IS_LOCKED of the run time. */
-#ifdef __linux__
+#if defined __linux__ && !defined __ANDROID__
 #include <features.h>
 #endif
 #ifdef __GLIBC__
