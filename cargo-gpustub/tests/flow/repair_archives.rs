@@ -1,6 +1,7 @@
 //! `repair` of wheels whose archives are unusual.
 
 use std::fs;
+use std::path::Path;
 
 use super::pack::pack;
 use super::repair::{COUNT, cudart, image};
@@ -10,13 +11,18 @@ use super::{ends, write};
 /// Offset of the size of the comment in the end record (APPNOTE.TXT 4.3.16).
 const COMMENT_SIZE: usize = 20;
 
+/// Packs a wheel with an image that calls cudart, and with the further files `more`.
+fn wheel_with(directory: &Path, path: &str, more: &[(&str, &str)]) {
+    cudart(directory, "12");
+    image(directory, &format!("content/{path}"), COUNT, &["-shared"]);
+    wheel(directory, more);
+}
+
 #[test]
 fn comment_and_quoted_record_of_a_wheel_are_read() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
-    cudart(directory, "12");
-    image(directory, "content/acme/_core.so", COUNT, &["-shared"]);
-    wheel(directory, &[]);
+    wheel_with(directory, "acme/_core.so", &[]);
     let record = "content/acme-1.0.dist-info/RECORD";
     let text = fs::read_to_string(directory.join(record)).unwrap();
     let quoted = |line: &str| format!("\"{}\"\n", line.replace(',', "\",\""));
@@ -44,12 +50,10 @@ fn comment_and_quoted_record_of_a_wheel_are_read() {
 
 /// Its run path would lead one directory too high.
 #[test]
-fn member_with_an_idle_component_is_refused() {
+fn member_whose_path_is_not_normalized_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
-    cudart(directory, "12");
-    image(directory, "content/acme/xx/core.so", COUNT, &["-shared"]);
-    wheel(directory, &[]);
+    wheel_with(directory, "acme/xx/core.so", &[]);
     let path = directory.join(NAME);
     let mut bytes = fs::read(&path).unwrap();
     for start in 0..bytes.len() - 8 {
@@ -71,9 +75,7 @@ fn member_with_an_idle_component_is_refused() {
 fn file_in_place_of_the_directory_of_stubs_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
-    cudart(directory, "12");
-    image(directory, "content/acme/_core.so", COUNT, &["-shared"]);
-    wheel(directory, &[("acme.libs", "text")]);
+    wheel_with(directory, "acme/_core.so", &[("acme.libs", "text")]);
     let (_, err) = ends(101, directory, &["repair", NAME, "--out-dir", "out"]);
     assert!(err.contains("already has `acme.libs`"), "{err}");
     assert!(!directory.join("out").join(NAME).exists());
