@@ -18,7 +18,7 @@ pub(super) fn unsafe_name(name: &[u8], kind: ContainerKind) -> Option<&'static s
         .any(|component| component == b"..")
     {
         Some("member path leaves the package through `..`")
-    } else if !is_for_unix && has_idle_component(name) {
+    } else if !is_for_unix && !is_normalized(name) {
         Some("`.` or nothing between two `/` of the member path, which installers leave out")
     } else if name.iter().any(u8::is_ascii_control) {
         Some("control characters in the member name")
@@ -31,11 +31,11 @@ pub(super) fn unsafe_name(name: &[u8], kind: ContainerKind) -> Option<&'static s
     }
 }
 
-/// Whether a name has components that lead nowhere. A directory ends with `/`.
-fn has_idle_component(name: &[u8]) -> bool {
+/// Whether a name has no component that installers leave out. A directory ends with `/`.
+fn is_normalized(name: &[u8]) -> bool {
     let name = name.strip_suffix(b"/").unwrap_or(name);
     name.split(|b| *b == b'/')
-        .any(|component| [&b""[..], b"."].contains(&component))
+        .all(|component| ![&b""[..], b"."].contains(&component))
 }
 
 /// Whether a link of this name leads out of the package.
